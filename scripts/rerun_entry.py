@@ -2,16 +2,19 @@
 
     python scripts/rerun_entry.py ENTRY --commit COMMIT --by NAME [--model SEED=FOLDER ...]
     python scripts/rerun_entry.py ENTRY --commit COMMIT --by NAME --updates 3
-    python scripts/rerun_entry.py submissions/NAME --commit COMMIT --by NAME --head HEAD
 
 The first plays a random sample of the entry's episodes with its published weights: a hub model, a
 registered init, or a folder with the stated hash, which is given or lies in the commit on the hub
 that the entry names as `weights`. The second is for entries on a track, whose runs repeat to the
 bit: it begins their trainings again and compares the first updates, which says nothing of who
-played the episodes and is another badge. The third does what the first does for an entry of a pull
-request, whose folder is taken out of its last commit HEAD, which was fetched before: entries that
-play like another one wait for that (submissions/README.md, Copies). If the result holds, it is
-written into `reruns.yaml` in the folder of submissions. Exit code 1 if it does not.
+played the episodes and is another badge.
+
+With `--head HEAD`, the entry is that of a pull request: its folder is taken out of the last commit,
+which was fetched before, and only a rerun may be missing (submissions/README.md, Copies). ENTRY is
+then where it will be, `submissions/NAME`.
+
+If the result holds, it is written into `reruns.yaml` in the folder of submissions. Exit code 1 if
+it does not.
 """
 
 import argparse
@@ -27,24 +30,24 @@ from pathlib import Path
 
 from baselines.inits.registry import find_model
 from baselines.reproduction import train_command
+from benchmark.cli.commands.submit import context_here
 from benchmark.commands_of_entry import commands_of
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.files import write_atomically
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import downloaded, same_weights
-from benchmark.submissions.check import read_accepted
+from benchmark.submissions.check import check_submission, read_accepted, read_others
 from benchmark.submissions.checks.changes import export_folder
 from benchmark.submissions.checks.tracks import track_of
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint, ReadRun
 from benchmark.submissions.reading.repository import Repository
-from benchmark.submissions.reading.reruns import RerunSample
+from benchmark.submissions.reading.reruns import EPISODES, RerunSample
 from benchmark.submissions.rerun import (
-    EPISODES,
-    Key,
     RerunOutcome,
     add_rerun,
     drawn,
     folder_of,
+    new_nonce,
     play_again,
     same_start,
 )
@@ -71,9 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with tempfile.TemporaryDirectory() as place:
             folder = arguments.entry
             if arguments.head:
-                clone = Repository.at(ROOT)
-                head = clone.commit(arguments.head, "--head")
-                folder = export_folder(clone, head, folder.name, Path(place))
+                folder = _of_pull_request(folder, arguments.head, Path(place))
             entry = read_accepted(folder)
             repeat = trained_again if arguments.updates else played
             sample = repeat(entry, arguments)
@@ -87,6 +88,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0 if sample.holds else 1
 
 
+def _of_pull_request(entry: Path, head: str, place: Path) -> Path:
+    """Take an entry's folder out of a commit, and check all of it but the replay.
+
+    Raises:
+        UserError: It is there already, or has findings that no rerun can settle.
+    """
+    if entry.exists():
+        raise UserError(f"{entry} is accepted already; leave --head out")
+    clone = Repository.at(ROOT)
+    folder = export_folder(clone, clone.commit(head, "--head"), entry.name, place)
+    context = context_here(others=read_others(entry.parent), replay=False, hub=True)
+    findings = check_submission(folder, context).findings
+    if others := [finding for finding in findings if not finding.until_rerun]:
+        raise UserError(f"no rerun can settle this: {others[0].text}")
+    return folder
+
+
 def played(entry: Entry, arguments: argparse.Namespace) -> RerunSample:
     """Play a sample of every run with its weights.
 
@@ -94,26 +112,33 @@ def played(entry: Entry, arguments: argparse.Namespace) -> RerunSample:
         UserError: Weights cannot be had, or are not those of the entry.
     """
     given = dict(each.split("=", 1) for each in arguments.model if "=" in each)
-    runs = []
+    nonce = new_nonce()
+    found: list[RerunOutcome] = []
     for point in entry.checkpoints:
         folder = _weights(entry, point, given.get(str(point.checkpoint.seed)))
-        for run in point.runs:
-            samples = drawn(run, arguments.commit, arguments.day, arguments.episodes)
-            for keys in samples.values():
-                runs.append(asyncio.run(_again(folder, run, keys)))
-                print(on_one_line(runs[-1].text), flush=True)
+        found += asyncio.run(_again(folder, point.runs, nonce, arguments.episodes))
     return RerunSample(
         commit=arguments.commit,
+        nonce=nonce,
         what="episodes",
-        count=sum(len(run.recorded) for run in runs),
-        equal=sum(run.equal for run in runs),
-        holds=all(run.holds for run in runs),
+        count=sum(len(each.recorded) for each in found),
+        equal=sum(each.equal for each in found),
+        holds=all(each.holds for each in found),
+        panels=tuple(each.sample for each in found),
+        published=not given,
     )
 
 
-async def _again(folder: Path, run: ReadRun, keys: Sequence[Key]) -> RerunOutcome:
+async def _again(
+    folder: Path, runs: Sequence[ReadRun], nonce: str, episodes: int
+) -> list[RerunOutcome]:
+    found = []
     async with TransformersEngine(folder) as engine:
-        return await play_again(run, engine, keys)
+        for run in runs:
+            for keys in drawn(run, nonce, episodes).values():
+                found.append(await play_again(run, engine, keys))
+                print(on_one_line(found[-1].text), flush=True)
+    return found
 
 
 def _weights(entry: Entry, point: ReadCheckpoint, given: str | None) -> Path:

@@ -1,12 +1,11 @@
 """Badges: what is proven about a submission, computed, plus reruns by maintainers."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from benchmark.submissions.check import CheckResult
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
-from benchmark.submissions.reading.reruns import Rerun, rerun_of
+from benchmark.submissions.reading.reruns import Rerun, Reruns, reruns_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class Badges:
     retrained: int = 0
 
 
-def badges_of(verdict: CheckResult, reruns: Mapping[str, Rerun]) -> Badges:
+def badges_of(verdict: CheckResult, reruns: Reruns) -> Badges:
     """The badges of a submission that was checked.
 
     Args:
@@ -52,27 +51,26 @@ def badges_of(verdict: CheckResult, reruns: Mapping[str, Rerun]) -> Badges:
     elif submission.method.kind == "init":
         init = "fixed"
     # The check refuses an init without a pinned hash.
-    rerun = rerun_of(verdict.folder, reruns)
-    retrained = _retrained(rerun)
+    records = reruns_of(verdict.folder, reruns)
     return Badges(
         replayed=verdict.replayed == sum(len(run.records) for run in entry.runs),
         stability=_stability(entry),
         init=init,
-        rerun=_held(rerun) and not retrained,
-        retrained=retrained,
+        rerun=any(map(_played, records)),
+        retrained=max(map(_retrained, records), default=0),
     )
 
 
-def _held(rerun: Rerun | None) -> bool:
-    """Whether something was repeated, and holds."""
-    return rerun is not None and (rerun.sample is None or rerun.sample.holds)
+def _played(rerun: Rerun) -> bool:
+    """Whether the checkpoints were played again, and hold."""
+    return rerun.sample is None or (rerun.sample.what == "episodes" and rerun.sample.holds)
 
 
-def _retrained(rerun: Rerun | None) -> int:
+def _retrained(rerun: Rerun) -> int:
     """How many updates were trained again; 0 if something else was repeated, or does not hold."""
-    if rerun is None or rerun.sample is None or rerun.sample.what != "updates":
+    if rerun.sample is None or rerun.sample.what != "updates" or not rerun.sample.holds:
         return 0
-    return rerun.sample.count if rerun.sample.holds else 0
+    return rerun.sample.count
 
 
 def _stability(entry: Entry) -> Literal["logs", "foreign logs", "none"]:

@@ -91,7 +91,7 @@ def comment(
     """
     lines = _title(verdict.folder.name)
     if not verdict.accepted:
-        lines += [f"Rejected: {counted(len(verdict.findings), 'finding')}.", ""]
+        lines += [rejection(verdict), ""]
         where = [", ".join(filter(None, (f.file, f.field))) for f in verdict.findings]
         found = [
             (escaped(place or "the folder"), escaped(f.problem), escaped(f.fix))
@@ -125,6 +125,17 @@ def comment(
         "for a difference as stated in its row.",
     ]
     return _limited(lines)
+
+
+def rejection(verdict: CheckResult) -> str:
+    """What is said first of a submission that is not accepted."""
+    if all(finding.until_rerun for finding in verdict.findings):
+        return (
+            "Waiting for a rerun, the only thing that is missing: maintainers start the workflow "
+            "`rerun` with the folder's name and the last commit of the pull request, merge its "
+            "record into `reruns.yaml`, and run this check again."
+        )
+    return f"Rejected: {counted(len(verdict.findings), 'finding')}."
 
 
 def no_verdict(name: str, reason: str) -> str:

@@ -1,21 +1,21 @@
 """Playing a sample of an entry again: the evidence behind the badge `re-run`.
 
 A replay says that actions earn their rewards, not who chose them. Whoever has the weights can ask
-them. A sample is drawn from a seed that nobody knows when an entry is sent (a later commit and a
-day), played by the published weights under the entry's own protocol, and compared with the records.
+them. A sample is drawn at random when the entry is there, played by the published weights under the
+entry's own protocol, and compared with the records.
 Of a run on a track, which repeats to the bit, first updates can be trained again (`same_start`):
 that says nothing of who played, and is the badge `first updates trained again`.
 
 The record of it, with day, commit, sample and result, stands in `reruns.yaml`, which maintainers
-sign off by merging it.
+sign off by merging it. It says that these weights give these answers, not whose weights they are.
 """
 
 import random
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import Final
 
 import yaml
 
@@ -32,8 +32,10 @@ from benchmark.stats.formatting import points_text
 from benchmark.stats.paired import PairedDifference, Side
 from benchmark.submissions.reading.entry import ReadRun
 from benchmark.submissions.reading.reruns import (
+    EPISODES,
     EQUAL_PLAY,
     RERUN,
+    PanelSample,
     Rerun,
     RerunSample,
     digest_of,
@@ -44,8 +46,6 @@ from tasks.seeding import stable_seed
 from tasks.texts import counted, digest_text
 
 Key = tuple[str, str, str, int]
-EPISODES: Final = 32
-"""Of every panel of a run, by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,17 @@ class RerunOutcome:
     """A sample of a run on one panel, played again.
 
     Attributes:
-        path: The run and the panel.
+        run: The run.
+        panel: Task and panel.
+        episodes: Recorded by the run on the panel.
         recorded: Records of the sample.
         played: The same episodes, played again.
         greedy: Tokens were not drawn: the weights have one answer.
     """
 
-    path: str
+    run: str
+    panel: tuple[str, str]
+    episodes: int
     recorded: Sequence[EpisodeRecord]
     played: Sequence[EpisodeRecord]
     greedy: bool
@@ -87,9 +91,29 @@ class RerunOutcome:
     def text(self) -> str:
         """One line for people."""
         return (
-            f"{self.path}: {len(self.recorded)} episodes, {self.equal} with equal answers, "
+            f"{self.run}, {'/'.join(self.panel)}: {len(self.recorded)} episodes, "
+            f"{self.equal} with equal answers, "
             f"difference of success {points_text(self.difference.difference, ' points')}"
         )
+
+    @property
+    def sample(self) -> PanelSample:
+        """What is written down of it."""
+        task, panel = self.panel
+        return PanelSample(
+            run=self.run,
+            task=task,
+            panel=panel,
+            episodes=self.episodes,
+            count=len(self.recorded),
+            equal=self.equal,
+            greedy=self.greedy,
+        )
+
+
+def new_nonce() -> str:
+    """What a sample is drawn from."""
+    return secrets.token_hex(16)
 
 
 def folder_of(root: Path, sha256: str) -> Path:
@@ -108,15 +132,13 @@ def folder_of(root: Path, sha256: str) -> Path:
     )
 
 
-def drawn(
-    run: ReadRun, commit: str, day: date, count: int = EPISODES
-) -> dict[tuple[str, str], list[Key]]:
+def drawn(run: ReadRun, nonce: str, count: int = EPISODES) -> dict[tuple[str, str], list[Key]]:
     """The samples of a run, by task and panel: a copied panel does not hide among others.
 
     Args:
         run: The run.
-        commit: The code's commit, which must be later than the entry's.
-        day: The day.
+        nonce: Random text, drawn when the entry is there (`new_nonce`): of anything that its
+            author knows or can guess, its author could play the sample alone.
         count: Episodes of a panel; all where it has fewer.
     """
     samples = {}
@@ -124,7 +146,7 @@ def drawn(
         keys = sorted(
             record.key for record in run.records if record.key[:2] == (panel.task, panel.panel)
         )
-        seed = stable_seed("rerun", commit, day.isoformat(), run.path, panel.task, panel.panel)
+        seed = stable_seed("rerun", nonce, run.path, panel.task, panel.panel)
         sample = random.Random(seed).sample(keys, min(count, len(keys)))
         samples[panel.task, panel.panel] = sorted(sample)
     return samples
@@ -163,7 +185,9 @@ async def play_again(
         await play(jobs, engine, concurrency, keep, hosts)
     recorded = {record.key: record for record in run.records}
     return RerunOutcome(
-        f"{run.path}, {protocol.task}/{protocol.panel}",
+        str(run.path),
+        keys[0][:2],
+        sum(record.key[:2] == keys[0][:2] for record in run.records),
         [recorded[key] for key in keys],
         [played[key] for key in keys],
         greedy=protocol.sampling.temperature == 0,
@@ -191,7 +215,9 @@ def same_start(theirs: TrainingLog, ours: TrainingLog, updates: int) -> str | No
 def add_rerun(
     folder: Path, by: str, day: date, sample: RerunSample, submissions: Path | None = None
 ) -> Rerun:
-    """Write the record of a rerun beside the submissions; a newer one takes an older one's place.
+    """Write the record of a rerun beside the submissions.
+
+    A newer one takes the place of an older one of its kind, and of records of other content.
 
     Args:
         folder: The entry's folder.
@@ -204,7 +230,7 @@ def add_rerun(
         UserError: The records that are there break their schema, or cannot be written.
     """
     submissions = submissions or folder.parent
-    known: Mapping[str, Rerun] = read_reruns(submissions)
+    known: Mapping[str, Sequence[Rerun]] = read_reruns(submissions)
     made = Rerun(
         date=day.isoformat(),
         by=by,
@@ -212,10 +238,12 @@ def add_rerun(
         sample=sample,
         submission_sha256=digest_of(folder),
     )
+    same = (each for each in known.get(folder.name, ()) if each.what != made.what)
+    kept = [each for each in same if each.submission_sha256 == made.submission_sha256]
     content = {
-        name: each.model_dump(mode="json", exclude_none=True) for name, each in known.items()
+        name: [each.model_dump(mode="json", exclude_defaults=True) for each in records]
+        for name, records in {**known, folder.name: (*kept, made)}.items()
     }
-    content[folder.name] = made.model_dump(mode="json", exclude_none=True)
     text = yaml.safe_dump(content, sort_keys=True, allow_unicode=True, width=100)
     try:
         write_atomically(submissions / RERUN, text.encode())

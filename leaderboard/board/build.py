@@ -29,7 +29,7 @@ from benchmark.submissions.checks.context import Context, MethodFault
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.replays import Replays
-from benchmark.submissions.reading.reruns import Rerun, read_reruns, rerun_of
+from benchmark.submissions.reading.reruns import Reruns, read_reruns, reruns_of
 from benchmark.track_schema import Track
 from leaderboard.board.entries import facts_of, row_of
 from leaderboard.board.file import (
@@ -185,7 +185,7 @@ class _Today:
     def __init__(
         self,
         known: Container[str | None],
-        reruns: Mapping[str, Rerun],
+        reruns: Reruns,
         train_command: TrainCommandOf | None,
     ) -> None:
         self.rows: list[FullRow] = []
@@ -198,9 +198,9 @@ class _Today:
     def take(self, verdict: CheckResult) -> None:
         """Put one where it belongs."""
         if verdict.accepted and verdict.entry is not None:
-            rerun = rerun_of(verdict.folder, self._reruns)
+            records = reruns_of(verdict.folder, self._reruns)
             badges = badges_of(verdict, self._reruns)
-            self.rows.append(row_of(verdict.entry, badges, rerun, self._train_command))
+            self.rows.append(row_of(verdict.entry, badges, records, self._train_command))
             played = self._panels.setdefault(verdict.entry.protocol, {})
             played |= {facts.key: facts for facts in facts_of(verdict.entry)}
         elif _digest(verdict.folder) in self._known and _is_as_accepted(verdict.folder):

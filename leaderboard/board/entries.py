@@ -68,7 +68,7 @@ MAX_COMMAND = 2_000
 def row_of(
     entry: Entry,
     proven: Badges,
-    rerun: Rerun | None,
+    reruns: Sequence[Rerun],
     train_command: TrainCommandOf | None = None,
 ) -> FullRow:
     """Compute everything that the board knows of an entry.
@@ -76,14 +76,14 @@ def row_of(
     Args:
         entry: The submission; accepted.
         proven: Its badges.
-        rerun: What maintainers have repeated of it, if they have.
+        reruns: What maintainers have repeated of it.
         train_command: From a training log to its command; None to name none.
     """
     submission, method = entry.submission, entry.submission.method
     stability, curves = _trainings(entry)
     foreign = foreign_stability_of(entry)
     data = submission.training_data
-    note = f"{rerun.date}, {rerun.by}: {rerun.note}" if rerun else None
+    note = "; ".join(f"{each.date}, {each.by}: {each.note}" for each in reruns) or None
     return FullRow(
         protocol=entry.protocol,
         id=entry.folder.name,

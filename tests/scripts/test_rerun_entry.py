@@ -42,10 +42,28 @@ def test_an_entry_is_played_again_before_it_is_merged(
     assert rerun_entry.main([place, *OPTIONS, "--head", pull_request]) == 0
     # One of each of its four panels.
     assert "4 episodes played again" in capsys.readouterr().out
-    (made,) = read_reruns(submissions).values()
+    ((made,),) = read_reruns(submissions).values()
     assert made.sample is not None
-    assert (made.sample.count, made.sample.equal, made.sample.same_play) == (4, 4, True)
+    assert (made.sample.count, made.sample.equal, made.sample.published) == (4, 4, True)
+    assert len(made.sample.panels) == 4
+    # One episode says nothing of a panel of hundreds.
+    assert not any(panel.own_play for panel in made.sample.panels)
     assert made.submission_sha256 == digest_of(ROOT / "submissions" / ENTRY)
+
+
+def test_what_no_rerun_can_settle_is_not_played(
+    pull_request: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing of an entry that would be rejected anyway is loaded."""
+    submissions = tmp_path / "clone" / "submissions"
+    shutil.copytree(ROOT / "submissions" / ENTRY, submissions / "20270101_other")
+    place = str(submissions / ENTRY)
+    assert rerun_entry.main([place, *OPTIONS, "--head", pull_request]) == 2
+    assert "no rerun can settle this: " in capsys.readouterr().err
+    # What is there is on the base branch: its record is not to be replaced from elsewhere.
+    there = str(submissions / "20270101_other")
+    assert rerun_entry.main([there, *OPTIONS, "--head", pull_request]) == 2
+    assert "20270101_other is accepted already; leave --head out" in capsys.readouterr().err
 
 
 def test_a_commit_without_the_entry_is_a_mistake(

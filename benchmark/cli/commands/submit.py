@@ -38,7 +38,7 @@ from benchmark.submissions.prepare import NotAccepted, prepare
 from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.reading.folder import read_submission
 from benchmark.submissions.reading.remote import move_to_hub
-from benchmark.submissions.reading.reruns import Rerun, read_reruns
+from benchmark.submissions.reading.reruns import Reruns, read_reruns
 from benchmark.submissions.report import ALONE, NO_LOGS, comment, no_verdict, verdict_json
 from benchmark.submissions.report_rows import (
     DIFFERENCE_HEAD,
@@ -184,12 +184,16 @@ def init_note(about: Mapping[str, Any]) -> str:
 def _objections(fresh: Path, around: Path) -> tuple[Finding, ...]:
     """What the check says of a folder, all but the replay."""
     others = read_others(around) if around.is_dir() else ()
-    context = _context(others=others, reruns=read_reruns(around), replay=False)
+    context = context_here(others=others, reruns=read_reruns(around), replay=False)
     return check_submission(fresh, context).findings
 
 
-def _context(**chosen: Any) -> Context:
-    """What submissions are checked with here: the registered inits and tracks."""
+def context_here(**chosen: Any) -> Context:
+    """What submissions are checked with here: the registered inits and tracks.
+
+    Args:
+        chosen: Everything else (`Context`).
+    """
     return Context(
         pinned_hashes(),
         shipped=shipped_weights(),
@@ -247,7 +251,10 @@ def _check(arguments: argparse.Namespace) -> int:
     for note in verdict.notes:
         say(f"note: {note}")
     if badges is None or verdict.entry is None:
-        say(f"{on_one_line(folder.name)}: rejected, {counted(len(verdict.findings), 'finding')}")
+        waits = all(finding.until_rerun for finding in verdict.findings)
+        found = counted(len(verdict.findings), "finding")
+        said = "waits for a rerun" if waits else "rejected"
+        say(f"{on_one_line(folder.name)}: {said}, {found}")
         return 1
     say(_numbers(verdict.entry, badges, compared))
     doubts = f", {verdict.doubts} turns inconclusive" if verdict.doubts else ""
@@ -302,14 +309,14 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _judged(
-    arguments: argparse.Namespace, folder: Path, around: Path, reruns: Mapping[str, Rerun]
+    arguments: argparse.Namespace, folder: Path, around: Path, reruns: Reruns
 ) -> CheckResult:
     if arguments.submissions and not around.is_dir():
         raise UserError(f"--submissions {around} is not a folder")
     if arguments.base is None and (arguments.head or arguments.repository):
         raise UserError("--head and --repository need --base")
     others = read_others(around, folder) if around.is_dir() else ()
-    context = _context(
+    context = context_here(
         others=others, reruns=reruns, env_processes=arguments.env_processes, hub=True
     )
     return check_submission(

@@ -38,26 +38,36 @@ class AcceptedRun:
         model: The model that it names.
         traces: By episode.
         plays: Of every episode; one that ended in an error is no other play, and hides none.
+        greedy: Task and panel of those on which tokens were not drawn.
     """
 
     path: str
     model: ModelIdentity
     traces: Traces
     plays: Mapping[EpisodeKey, PlayHash]
+    greedy: frozenset[tuple[str, str]] = frozenset()
 
     @classmethod
     def of(cls, run: ReadRun) -> "AcceptedRun":
         """Keep what is needed of a run."""
         plays = {record.key: PlayHash.of(record) for record in run.records}
-        return cls(str(run.path), run.manifest.model, _traces(run.records), plays)
+        greedy = frozenset(
+            (panel.task, panel.panel)
+            for panel in run.manifest.panels
+            if panel.sampling.temperature == 0
+        )
+        return cls(str(run.path), run.manifest.model, _traces(run.records), plays, greedy)
 
     @property
     def parts(self) -> "tuple[AcceptedRun, ...]":
         """The run and, of several panels, each: one's own plays on one do not hide copied ones."""
-        panels = sorted({key[:2] for key in self.plays})
-        if len(panels) < 2:
-            return (self,)
-        return self, *map(self._on, panels)
+        panels = sorted(self.panels)
+        return (self,) if len(panels) < 2 else (self, *map(self._on, panels))
+
+    @property
+    def panels(self) -> set[tuple[str, str]]:
+        """Task and panel of what it has played."""
+        return {key[:2] for key in self.plays}
 
     def _on(self, panel: tuple[str, str]) -> "AcceptedRun":
         traces = {key: trace for key, trace in self.traces.items() if key[:2] == panel}

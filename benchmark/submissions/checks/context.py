@@ -9,7 +9,7 @@ from benchmark.logs.lines import Start
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.reading.replays import Replays
-from benchmark.submissions.reading.reruns import Rerun
+from benchmark.submissions.reading.reruns import Reruns
 from benchmark.track_schema import Track
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Context:
     env_processes: int | None = None
     replay: bool = True
     replays: Replays | None = None
-    reruns: Mapping[str, Rerun] = field(default_factory=dict)
+    reruns: Reruns = field(default_factory=dict)
     replay_s: float = REPLAY_S
     build_until: float = math.inf
     unfinished: bool = False

@@ -4,10 +4,11 @@ Weights and policies play a panel once under a protocol, whatever an entry is ca
 models do not give a hundred answers log-probabilities with the same first digits, and they do not
 fail in the same way: whatever the numbers beside them say, records whose answers, actions or ends
 are those of another run, failures among them, are copies. Success alone proves nothing, as an easy
-level has one best solution. Short trainings of one init may play alike as well: an entry that is
-objected to for that alone is accepted once maintainers have played it again. Inits are public, and
-weights close to one play like it: a run is not compared with an earlier one of an init in this
-way. Answers of a policy need weights that anybody can load.
+level has one best solution. Short trainings of one init may play alike as well: likeness with
+another entry is no objection where maintainers have seen the weights give these answers, which says
+nothing of whose weights they are. Inits are public, and weights close to one play like it: a run is
+not compared with an earlier one of an init in this way. Answers of a policy need weights that
+anybody can load, or that maintainers have seen give them.
 
 Two trainings do not have the same gradient norms either. Not detected are copies in which most
 numbers were changed in one of their first `DIGITS` digits (`logs`), or more than a fifth of those
@@ -41,13 +42,13 @@ from benchmark.submissions.plays.likeness import (
 )
 from benchmark.submissions.plays.play_hash import EpisodeKey, PlayHash
 from benchmark.submissions.reading.entry import Entry
-from benchmark.submissions.reading.reruns import is_own_play
+from benchmark.submissions.reading.reruns import Place, own_plays
 from tasks.texts import on_one_line
 
 PLAYED: Final = "send episodes played by the named model"
 PLAY_AGAIN: Final = (
-    f"{PLAYED}; if they are, send them all the same and ask for a rerun, which decides "
-    "(submissions/README.md, Copies)"
+    f"{PLAYED}; if they are, publish the weights at a commit on the hub and send the entry: a "
+    "rerun decides (submissions/README.md, Copies)"
 )
 COPIED_SHARE = 0.5
 """Of the episodes of a run: more than that with equal answers and log-probabilities are copies."""
@@ -61,20 +62,21 @@ def check_copies(entry: Entry, context: Context) -> list[Finding]:
     mine = [AcceptedRun.of(run) for run in entry.runs]
     logs = traces_of(entry)
     findings: list[Finding] = []
-    own_play = is_own_play(entry.folder, context.reruns)
+    own = own_plays(entry.folder, context.reruns)
     taken: dict[str, set[EpisodeKey]] = {run.path: set() for run in mine}
     for number, run in enumerate(mine):
         for earlier in mine[:number]:
-            findings += check_run(run, earlier, earlier.path, own_play)
+            # Seeds of an entry are trainings of their own: noise on one's weights plays like it.
+            findings += check_run(run, earlier, earlier.path)
             taken[run.path] |= _equal(run, earlier)
     for other in _compared(context):
         folder, before = other.peer.folder, len(findings)
         findings += _check_said(entry, other)
         for theirs in other.runs:
             for run in mine:
-                findings += check_run(run, theirs, f"{folder}/{theirs.path}", own_play)
+                findings += check_run(run, theirs, f"{folder}/{theirs.path}", own)
                 taken[run.path] |= _equal(run, theirs)
-                if not own_play:
+                if not _are_own(run, own):
                     findings += _check_policy(entry, run, theirs, context)
         for path, known in other.logs.items():
             for file, numbers in logs.items():
@@ -126,9 +128,9 @@ def _check_order(
     folder = other.peer.folder
     if entry.folder.name >= folder:
         return
-    own_play = is_own_play(other.folder, context.reruns)
+    own = own_plays(other.folder, context.reruns)
     found = (
-        _copy(theirs, run, f"this entry's {run.path}", own_play, TAKEN_SHARE)
+        _copy(theirs, run, f"this entry's {run.path}", own, TAKEN_SHARE)
         for run, theirs in product(mine, other.runs)
     )
     equal = (
@@ -194,7 +196,7 @@ def _check_policy(
             "publish the weights on the hub and name the commit, so that they can be rerun "
             "(weights: https://huggingface.co/OWNER/NAME/tree/COMMIT)"
         )
-        yield Finding(_records_of(mine), "", said, fix)
+        yield Finding(_records_of(mine), "", said, fix, until_rerun=mine.panels <= mine.greedy)
 
 
 def as_policy(mine: AcceptedRun, theirs: AcceptedRun) -> str | None:
@@ -225,15 +227,18 @@ class _Copy(NamedTuple):
 
     Attributes:
         problem: For people.
-        alike: It was played alike, which own weights may do: the numbers are others.
+        until_rerun: It was only played alike, and greedily: a rerun can show that its weights do.
     """
 
     problem: str
-    alike: bool
+    until_rerun: bool
 
 
 def check_run(
-    mine: AcceptedRun, theirs: AcceptedRun, name: str, own_play: bool = False
+    mine: AcceptedRun,
+    theirs: AcceptedRun,
+    name: str,
+    own: Collection[Place] | None = None,
 ) -> Iterator[Finding]:
     """Compare the records of a run with those of another run.
 
@@ -241,29 +246,36 @@ def check_run(
         mine: The run.
         theirs: The other run.
         name: What that is called.
-        own_play: Its weights are known to play as the records say.
+        own: What its weights are known to play as the records say; None where that is no excuse.
     """
-    if (copy := _copy(mine, theirs, name, own_play)) is not None:
-        fix = PLAY_AGAIN if copy.alike else PLAYED
-        yield Finding(_records_of(mine), "", copy.problem, fix, until_rerun=copy.alike)
+    if (copy := _copy(mine, theirs, name, own or ())) is not None:
+        waits = copy.until_rerun and own is not None
+        fix = PLAY_AGAIN if waits else PLAYED
+        yield Finding(_records_of(mine), "", copy.problem, fix, until_rerun=waits)
 
 
 def _copy(
     mine: AcceptedRun,
     theirs: AcceptedRun,
     name: str,
-    own_play: bool,
+    own: Collection[Place],
     share: float = COPIED_SHARE,
 ) -> _Copy | None:
     """How a run, or one of its panels, is a copy of another run; None if it is not."""
     if same_weights(theirs.model, mine.model):
         return None
-    parts = mine.parts
-    if problem := next(filter(None, (_copied(part, theirs, name, share) for part in parts)), None):
-        return _Copy(problem, alike=False)
-    alike = () if own_play else (_likeness(part, theirs, name) for part in parts)
-    problem = next(filter(None, alike), None)
-    return None if problem is None else _Copy(problem, alike=True)
+    for part in mine.parts:
+        if problem := _copied(part, theirs, name, share):
+            return _Copy(problem, until_rerun=False)
+    for part in mine.parts:
+        if not _are_own(part, own) and (problem := _likeness(part, theirs, name)):
+            return _Copy(problem, until_rerun=part.panels <= part.greedy)
+    return None
+
+
+def _are_own(run: AcceptedRun, own: Collection[Place]) -> bool:
+    """Whether all that a run has played is known to be its weights' play."""
+    return all((run.path, *panel) in own for panel in run.panels)
 
 
 def _copied(mine: AcceptedRun, theirs: AcceptedRun, name: str, share: float) -> str | None:

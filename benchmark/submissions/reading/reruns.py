@@ -18,46 +18,83 @@ from tasks.texts import first_line
 
 RERUN: Final = "reruns.yaml"
 """Where none of the entries can touch it; maintainers write it."""
+EPISODES: Final = 32
+"""Of every panel of a run: so many are played again."""
 EQUAL_PLAY: Final = 0.9
 """Of the episodes of greedy decoding so many must have the recorded answers, to the letter: of
 another batch or machine a token that is nearly as likely as another is chosen now and then."""
+
+Place = tuple[str, str, str]
+"""A panel of a run: the run's folder in the submission, task, panel."""
+_Count = Annotated[int, Field(ge=0)]
+
+
+class PanelSample(Strict):
+    """What was played again of a panel.
+
+    Attributes:
+        run: The run's folder in the submission.
+        task: Task.
+        panel: Panel.
+        episodes: Recorded by the run.
+        count: Played again.
+        equal: Of these so many had the recorded answers.
+        greedy: Tokens were not drawn: the weights have one answer.
+    """
+
+    run: str
+    task: str
+    panel: str
+    episodes: _Count
+    count: _Count
+    equal: _Count
+    greedy: bool
+
+    @property
+    def own_play(self) -> bool:
+        """Whether the answers are those of the weights, which a tie of success does not say."""
+        enough = self.count >= min(EPISODES, self.episodes)
+        return self.greedy and enough and self.equal >= EQUAL_PLAY * self.count
 
 
 class RerunSample(Strict):
     """What was repeated of an entry, and what came of it (`benchmark.submissions.rerun`).
 
     Attributes:
-        commit: Of the code; with the day the seed of the sample.
+        commit: Of the code.
+        nonce: What the sample was drawn from; random, so that no author can know it before.
         what: Episodes that the weights played again, or updates that were trained again.
         count: How many.
         equal: Of these so many were equal: in all answers, or in all numbers.
         holds: Whether that is what the records say, within their noise.
+        panels: Of what was played again.
+        published: Everybody can get the weights that played: a hub model at a commit, or a
+            registered init.
     """
 
     commit: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
+    nonce: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")] | None = None
     what: Literal["episodes", "updates"]
     count: Annotated[int, Field(ge=1)]
-    equal: Annotated[int, Field(ge=0)]
+    equal: _Count
     holds: bool
-
-    @property
-    def same_play(self) -> bool:
-        """Whether the weights gave the recorded answers, which a tie of success does not say."""
-        return self.what == "episodes" and self.holds and self.equal >= EQUAL_PLAY * self.count
+    panels: Annotated[tuple[PanelSample, ...], Field(strict=False)] = ()
+    published: bool | None = None
 
     @property
     def text(self) -> str:
         """One line for people."""
         done = "played" if self.what == "episodes" else "trained"
         verdict = "they hold" if self.holds else "they do not hold"
+        weights = " (weights not published)" if self.published is False else ""
         return (
-            f"{self.count} {self.what} {done} again at commit {self.commit[:12]}, {self.equal} "
-            f"equal: {verdict}"
+            f"{self.count} {self.what} {done} again at commit {self.commit[:12]}{weights}, "
+            f"{self.equal} equal: {verdict}"
         )
 
 
 class Rerun(Strict):
-    """One entry of the maintainers' reruns.
+    """Something that maintainers have repeated.
 
     Attributes:
         date: Day, ISO 8601.
@@ -75,29 +112,45 @@ class Rerun(Strict):
     sample: RerunSample | None = None
     submission_sha256: Sha256 | None = None
 
-
-def rerun_of(folder: Path, reruns: Mapping[str, Rerun]) -> Rerun | None:
-    """What maintainers have repeated of an entry; None if nothing, or of other content.
-
-    Args:
-        folder: The entry's folder; it was read before.
-        reruns: By folder name (`read_reruns`).
-    """
-    rerun = reruns.get(folder.name)
-    if rerun is None or rerun.submission_sha256 in (None, digest_of(folder)):
-        return rerun
-    return None
+    @property
+    def what(self) -> str | None:
+        """What was repeated; of one kind an entry has one record."""
+        return None if self.sample is None else self.sample.what
 
 
-def is_own_play(folder: Path, reruns: Mapping[str, Rerun]) -> bool:
-    """Whether the weights of an entry have given maintainers the answers that it recorded.
+Reruns = Mapping[str, tuple[Rerun, ...]]
+"""What maintainers have repeated, by the name of an entry's folder."""
+
+
+def reruns_of(folder: Path, reruns: Reruns) -> tuple[Rerun, ...]:
+    """What maintainers have repeated of an entry; records of other content are left out.
 
     Args:
         folder: The entry's folder; it was read before.
-        reruns: By folder name (`read_reruns`).
+        reruns: All that there is (`read_reruns`).
     """
-    rerun = rerun_of(folder, reruns)
-    return rerun is not None and rerun.sample is not None and rerun.sample.same_play
+    records = reruns.get(folder.name, ())
+    if not records:
+        return ()
+    digest = digest_of(folder)
+    return tuple(each for each in records if each.submission_sha256 in (None, digest))
+
+
+def own_plays(folder: Path, reruns: Reruns) -> frozenset[Place]:
+    """The panels of an entry's runs whose answers its weights have given maintainers again.
+
+    Args:
+        folder: The entry's folder; it was read before.
+        reruns: All that there is (`read_reruns`).
+    """
+    records = (each for each in reruns_of(folder, reruns) if each.submission_sha256 is not None)
+    samples = (each.sample for each in records if each.sample is not None)
+    return frozenset(
+        (panel.run, panel.task, panel.panel)
+        for sample in samples
+        for panel in sample.panels
+        if sample.holds and panel.own_play
+    )
 
 
 def digest_of(folder: Path) -> str:
@@ -105,7 +158,7 @@ def digest_of(folder: Path) -> str:
     return hashlib.sha256(read_plain(folder, SUBMISSION, MAX_SUBMISSION)).hexdigest()
 
 
-def read_reruns(submissions: Path) -> dict[str, Rerun]:
+def read_reruns(submissions: Path) -> dict[str, tuple[Rerun, ...]]:
     """What maintainers have repeated, by folder name; empty where the file is not there.
 
     Raises:
@@ -116,7 +169,8 @@ def read_reruns(submissions: Path) -> dict[str, Rerun]:
         return {}
     try:
         content = read_plain_yaml(path.read_text("utf-8")) or {}
-        return TypeAdapter(dict[str, Rerun]).validate_python(content)
+        records = Annotated[tuple[Rerun, ...], Field(strict=False)]
+        return TypeAdapter(dict[str, records]).validate_python(content)
     except ValidationError as error:
         raise UserError(f"{path}: {first_fault(error)}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:

@@ -18,7 +18,7 @@ from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.copies import as_policy, check_copies, check_run
 from benchmark.submissions.plays.likeness import Likeness, matched
 from benchmark.submissions.plays.play_hash import PlayHash
-from benchmark.submissions.reading.reruns import Rerun
+from benchmark.submissions.reading.reruns import Reruns
 from tasks.seeding import sha256_text
 from tests.benchmark.submissions.conftest import Copies
 from tests.benchmark.submissions.stolen import other_logs, other_numbers, problems, renamed
@@ -374,7 +374,7 @@ def test_what_was_played_alike_is_accepted_once_its_weights_have_played_it_again
     other_logs(copy)
     others = [AcceptedEntry.of(read_accepted(trained))]
 
-    def found(reruns: dict[str, Rerun]) -> list[bool]:
+    def found(reruns: Reruns) -> list[bool]:
         """Whether each objection waits for a rerun."""
         context = Context({}, others, reruns=reruns)
         return [each.until_rerun for each in check_copies(read_accepted(copy.folder), context)]
@@ -383,12 +383,30 @@ def test_what_was_played_alike_is_accepted_once_its_weights_have_played_it_again
     assert found(rerun_record(copy.folder)) == [False, False]
     other_numbers(copy, lambda value: value * 3)
     assert found({}) == [True, True]
-    for changes in ({"equal": 57}, {"holds": False}, {"what": "updates"}):
+    for changes in ({"equal": 28}, {"count": 31}, {"greedy": False}, {"holds": False}):
         assert found(rerun_record(copy.folder, **changes)) == [True, True], changes
+    (record,) = rerun_record(copy.folder)[copy.folder.name]
+    unsigned = record.model_copy(update={"submission_sha256": None})
+    assert found({copy.folder.name: (unsigned,)}) == [True, True]
     settled = rerun_record(copy.folder)
     assert found(settled) == []
     copy.about(lambda about: about.update(contact="Someone else"))
     assert found(settled) == [True, True]
+
+
+@pytest.mark.slow
+def test_a_rerun_excuses_no_seed_that_plays_like_another(trained: Path) -> None:
+    """Noise on the weights of one training plays like it: that is no second training."""
+    first, second = (AcceptedRun.of(run) for run in read_accepted(trained).runs)
+    twin = replace(second, plays=first.plays)
+    (found,) = check_run(twin, first, first.path)
+    assert not found.until_rerun
+    (found,) = check_run(twin, first, "another/runs/r0", own=())
+    assert found.until_rerun
+    assert not list(check_run(twin, first, "x", own={("runs/r1", "sokoban", "builtin")}))
+    drawn = replace(twin, greedy=frozenset())
+    (found,) = check_run(drawn, first, "another/runs/r0", own=())
+    assert not found.until_rerun
 
 
 @pytest.mark.slow

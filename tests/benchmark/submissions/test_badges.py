@@ -13,7 +13,7 @@ from tests.support.submissions.small import Json, check, trainer_line
 from tests.support.training.logs import Line
 
 LINE = (
-    "20260102_policy:\n  date: '2026-03-01'\n  by: maintainers\n  note: the same within 1 point\n"
+    "20260102_policy:\n- date: '2026-03-01'\n  by: maintainers\n  note: the same within 1 point\n"
 )
 OWN = {"name": "mine", "kind": "folder", "revision": None, "sha256": "5" * 64}
 
@@ -91,20 +91,20 @@ def test_maintainers_say_what_they_have_repeated(tmp_path: Path, policy: Path) -
     (tmp_path / RERUN).write_text(LINE)
     reruns = read_reruns(tmp_path)
     said = Rerun(date="2026-03-01", by="maintainers", note="the same within 1 point")
-    assert reruns == {"20260102_policy": said}
+    assert reruns == {"20260102_policy": (said,)}
     assert badges_of(check(policy), reruns) == Badges(True, "none", None, True)
-    assert not badges_of(check(policy), {"20260102_other": said}).rerun
+    assert not badges_of(check(policy), {"20260102_other": (said,)}).rerun
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (LINE + "  extra: 1\n", "20260102_policy.extra: Extra inputs are not permitted"),
+        (LINE + "  extra: 1\n", "20260102_policy.0.extra: Extra inputs are not permitted"),
         ("20260102_policy: true\n", "20260102_policy: "),
         ("- 20260102_policy\n", "reruns.yaml: Input should be"),
         ("a: [", "reruns.yaml cannot be read: "),
         (LINE + LINE, "'20260102_policy' is given twice"),
-        (LINE + f"  submission_sha256: {'g' * 64}\n", "20260102_policy.submission_sha256: "),
+        (LINE + f"  submission_sha256: {'g' * 64}\n", "20260102_policy.0.submission_sha256: "),
         ("a: !!python/name:os.system\n", "reruns.yaml cannot be read: "),
     ],
 )

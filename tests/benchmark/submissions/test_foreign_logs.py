@@ -64,7 +64,7 @@ def test_a_badge_and_numbers_of_their_own(made: Path) -> None:
 def test_the_board_keeps_them_apart(made: Path) -> None:
     verdict = check(made / "20260102_trl")
     assert verdict.entry is not None
-    row = row_of(verdict.entry, badges_of(verdict, {}), None)
+    row = row_of(verdict.entry, badges_of(verdict, {}), ())
     assert (row.stability, row.curves, row.sparks) == (None, (), ())
     assert "stability: foreign logs" in shown_badges(row)
     assert "stability: logs" not in shown_badges(row)

@@ -280,8 +280,10 @@ def test_what_only_a_rerun_can_settle_is_prepared(
         assert main(["submit", "prepare", str(run), *options]) == 0
     said = capsys.readouterr().out
     assert said.count("note: rejected until maintainers have played it again: runs/r0/") == 1
-    assert main(["submit", "check", str(folder)]) == 1
-    assert "ask for a rerun, which decides" in capsys.readouterr().out
+    text = tmp_path / "comment.md"
+    assert main(["submit", "check", str(folder), "--comment", str(text)]) == 1
+    assert capsys.readouterr().out.endswith("20260102_second: waits for a rerun, 1 finding\n")
+    assert "Waiting for a rerun, the only thing that is missing: " in text.read_text("utf-8")
 
 
 @pytest.mark.parametrize(

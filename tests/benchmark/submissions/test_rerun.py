@@ -14,38 +14,46 @@ from benchmark.submissions.check import read_accepted
 from benchmark.submissions.reading.entry import ReadRun
 from benchmark.submissions.reading.reruns import RERUN, RerunSample, read_reruns
 from benchmark.submissions.report_rows import badges_text
-from benchmark.submissions.rerun import Key, add_rerun, drawn, folder_of, play_again, same_start
+from benchmark.submissions.rerun import (
+    Key,
+    add_rerun,
+    drawn,
+    folder_of,
+    new_nonce,
+    play_again,
+    same_start,
+)
 from tasks.errors import UserError
 from tests.benchmark.submissions.conftest import Copies
 from tests.support.submissions.small import check
 
-COMMIT, DAY = "a" * 40, date(2026, 3, 1)
+COMMIT, NONCE, DAY = "a" * 40, "b" * 32, date(2026, 3, 1)
 
 
 def run_of(folder: Path) -> ReadRun:
     return read_accepted(folder).runs[0]
 
 
-def keys_of(run: ReadRun, commit: str, day: date, count: int) -> list[Key]:
+def keys_of(run: ReadRun, nonce: str, count: int) -> list[Key]:
     """The sample of a run on one panel."""
-    (keys,) = drawn(run, commit, day, count).values()
+    (keys,) = drawn(run, nonce, count).values()
     return keys
 
 
-def test_a_sample_is_of_a_commit_and_a_day(policy: Path) -> None:
+def test_a_sample_is_drawn_from_what_nobody_knows_before(policy: Path) -> None:
     run = run_of(policy)
-    keys = keys_of(run, COMMIT, DAY, 8)
-    assert keys == keys_of(run, COMMIT, DAY, 8)
+    keys = keys_of(run, NONCE, 8)
+    assert keys == keys_of(run, NONCE, 8)
     assert len(set(keys)) == 8
     assert {record.key for record in run.records} >= set(keys)
-    assert keys != keys_of(run, "b" * 40, DAY, 8)
-    assert keys != keys_of(run, COMMIT, date(2026, 3, 2), 8)
-    assert len(keys_of(run, COMMIT, DAY, 10_000)) == len(run.records)
+    assert keys != keys_of(run, new_nonce(), 8)
+    assert new_nonce() != new_nonce()
+    assert len(keys_of(run, NONCE, 10_000)) == len(run.records)
 
 
 def test_who_has_played_plays_the_same_again(policy: Path) -> None:
     run = run_of(policy)
-    keys = keys_of(run, COMMIT, DAY, 8)
+    keys = keys_of(run, NONCE, 8)
     again = asyncio.run(play_again(run, ScriptedEngine("expert"), keys, env_processes=1))
     assert (again.equal, again.holds) == (8, True)
     assert again.text.startswith(
@@ -56,7 +64,7 @@ def test_who_has_played_plays_the_same_again(policy: Path) -> None:
 def test_who_has_not_played_does_not(policy: Path) -> None:
     """The expert's records under the name of something that plays at random."""
     run = run_of(policy)
-    keys = keys_of(run, COMMIT, DAY, 16)
+    keys = keys_of(run, NONCE, 16)
     again = asyncio.run(play_again(run, ScriptedEngine("random"), keys, env_processes=1))
     assert again.equal == 0
     assert again.difference.difference.high < 0
@@ -103,7 +111,7 @@ def test_the_record_is_what_the_badge_is_made_of(copies: Copies) -> None:
     assert made.note == "32 episodes played again at commit aaaaaaaaaaaa, 31 equal: they hold"
     reruns = read_reruns(entry.parent)
     assert sorted(reruns) == sorted([older.name, entry.name])
-    assert reruns[entry.name] == made
+    assert reruns[entry.name] == (made,)
     verdict = check(entry)
     assert badges_of(verdict, reruns).rerun
     add_rerun(entry, "maintainer", DAY, sample(holds=False, equal=0))
@@ -126,6 +134,23 @@ def test_updates_that_were_trained_again_are_another_badge(copies: Copies) -> No
     badges = badges_of(verdict, read_reruns(entry.parent))
     assert (badges.rerun, badges.retrained) == (True, 0)
     assert badges_text(badges) == "replayed, stability: none, re-run"
+
+
+@pytest.mark.slow
+def test_a_record_stays_beside_one_of_another_kind(copies: Copies) -> None:
+    """What an entry is accepted for is not taken from it by training its updates again."""
+    copy = copies("policy")
+    played = add_rerun(copy.folder, "maintainer", DAY, sample())
+    trained = add_rerun(copy.folder, "maintainer", DAY, sample(what="updates", count=6, equal=6))
+    assert read_reruns(copy.folder.parent) == {copy.folder.name: (played, trained)}
+    badges = badges_of(check(copy.folder), read_reruns(copy.folder.parent))
+    assert (badges.rerun, badges.retrained) == (True, 6)
+    again = add_rerun(copy.folder, "another", DAY, sample())
+    assert read_reruns(copy.folder.parent)[copy.folder.name] == (trained, again)
+    # Records of other content go with it.
+    copy.about(lambda about: about.update(contact="Someone else"))
+    last = add_rerun(copy.folder, "maintainer", DAY, sample())
+    assert read_reruns(copy.folder.parent) == {copy.folder.name: (last,)}
 
 
 @pytest.mark.slow

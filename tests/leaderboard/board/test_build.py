@@ -130,7 +130,7 @@ def test_what_a_policy_has_and_what_not(built: Built) -> None:
 def test_an_entry_is_on_the_track_of_its_logs(submissions: Path, tmp_path: Path) -> None:
     copy = on_track(copied(submissions / TRAINED, tmp_path))
     proven = Badges(replayed=True, stability="logs", init="fixed", rerun=False)
-    row = make_row(read_accepted(copy.folder), proven, None)
+    row = make_row(read_accepted(copy.folder), proven, ())
     assert row.track == "small"
 
 
@@ -379,13 +379,13 @@ def test_archives_with_one_name(
 def test_reruns_are_on_the_board(submissions: Path, folder: Path) -> None:
     copied(submissions / POLICY, folder)
     (folder / "reruns.yaml").write_text(
-        f'{POLICY}: {{date: "2026-02-01", by: Ada, note: the same}}\n'
+        f'{POLICY}: [{{date: "2026-02-01", by: Ada, note: the same}}]\n'
     )
     (row,) = build(folder, INITS, env_processes=1).content.rows
     assert (row.badges.rerun, row.badges.rerun_note) == (True, "2026-02-01, Ada: the same")
     (folder / "reruns.yaml").write_text(
-        f'{POLICY}: {{date: "2026-02-01", by: Ada, note: the same, sample: {{commit: {"a" * 40}, '
-        "what: updates, count: 6, equal: 6, holds: true}}\n"
+        f'{POLICY}: [{{date: "2026-02-01", by: Ada, note: the same, sample: {{commit: {"a" * 40}, '
+        "what: updates, count: 6, equal: 6, holds: true}}]\n"
     )
     (row,) = build(folder, INITS, env_processes=1).content.rows
     assert (row.badges.rerun, row.badges.retrained) == (False, 6)

@@ -49,7 +49,7 @@ def board(
 ) -> Board:
     one, other, _ = entries
     proven = Badges(True, "logs", "fixed", False)
-    rows = [row_of(each, proven, None) for each in (one, other)]
+    rows = [row_of(each, proven, ()) for each in (one, other)]
     panels = {facts.key: facts for each in (one, other) for facts in facts_of(each)}
     return board_of(tmp_path_factory.mktemp("board"), board_content(rows, *panels.values()))
 

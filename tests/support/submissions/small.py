@@ -24,7 +24,7 @@ from benchmark.evaluation.summarize import summarize
 from benchmark.evaluation.summary import summary_json
 from benchmark.logs.training_log import read_training_log
 from benchmark.models import ModelIdentity
-from benchmark.submissions.check import CheckResult, check_submission
+from benchmark.submissions.check import CheckResult, check_submission, read_accepted
 from benchmark.submissions.checks.accepted_entries import AcceptedEntry
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.parts import Played, RunUpload
@@ -192,13 +192,24 @@ def check(
     return check_submission(folder, Context(INITS, others, env_processes=env_processes), base)
 
 
-def rerun_record(folder: Path, **changes: object) -> dict[str, Rerun]:
-    """What maintainers write down when an entry's weights have given its answers again."""
-    fields = {"commit": "a" * 40, "what": "episodes", "count": 64, "equal": 60, "holds": True}
-    sample = RerunSample.model_validate(fields | changes)
+def rerun_record(folder: Path, **changes: object) -> dict[str, tuple[Rerun, ...]]:
+    """What maintainers write down when an entry's weights have given its answers again.
+
+    Args:
+        folder: The entry's; every run has played `sokoban/builtin`.
+        changes: Fields of the sample, or of what was played again of every run.
+    """
+    part = {"task": "sokoban", "panel": "builtin", "episodes": 256, "count": 32, "equal": 29}
+    part |= {"greedy": True} | {k: v for k, v in changes.items() if k in (*part, "greedy")}
+    runs = [run for point in read_accepted(folder).checkpoints for run in point.runs]
+    sample = RerunSample.model_validate(
+        {"commit": "a" * 40, "nonce": "b" * 32, "what": "episodes", "count": 64, "equal": 58}
+        | {"holds": changes.get("holds", True)}
+        | {"panels": [{"run": str(run.path), **part} for run in runs]}
+    )
     digest = digest_of(folder)
     made = Rerun(date="2026-03-01", by="a", note="b", sample=sample, submission_sha256=digest)
-    return {folder.name: made}
+    return {folder.name: (made,)}
 
 
 def unpacked(stored: bytes) -> bytes:
