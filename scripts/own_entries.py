@@ -28,6 +28,7 @@ from baselines.study.current_tracks import CurrentTrack, current_tracks_of
 from baselines.study.schema import cells_of, read_study
 from baselines.study.workspace import survey
 from baselines.tracks.registry import RESULTS
+from baselines.tracks.sweeps import points_of_sweeps
 from tasks.errors import UserError
 from tasks.texts import printable
 
@@ -116,8 +117,12 @@ def study(file: Path, results: Path, *, partial: bool) -> list[Plan]:
     cells = cells_of(read_study(file))
     current_tracks = current_tracks_of(cells, str(file))
     finished = {each.cell: each for each in survey(cells, current_tracks, results).finished}
+    # A point of a curve over learning rates is no entry: the curve is a page of the study.
+    points = points_of_sweeps(each.track for each in current_tracks.values())
     plans = []
     for track, recipe in dict.fromkeys((cell.track, cell.recipe) for cell in cells):
+        if track in points:
+            continue
         wanted = sorted(cell for cell in cells if (cell.track, cell.recipe) == (track, recipe))
         there = [finished[cell] for cell in wanted if cell in finished]
         if there and (partial or len(there) == len(wanted)):

@@ -50,21 +50,6 @@ class CurrentTrack:
         ]
 
 
-def sweeps_over_rates(current_tracks: Mapping[str, CurrentTrack]) -> dict[str, tuple[Track, ...]]:
-    """Tracks that vary one and have other learning rates, with that one first, by its name."""
-    tracks = [each.track for each in current_tracks.values()]
-    bases = {track.name: track for track in tracks if track.base is None}
-    families = {
-        name: (base, *(track for track in tracks if track.base == name))
-        for name, base in bases.items()
-    }
-    return {
-        name: family
-        for name, family in families.items()
-        if len({track.learning_rate.rates for track in family}) > 1
-    }
-
-
 def current_tracks_of(cells: Iterable[Cell], where: str) -> Mapping[str, CurrentTrack]:
     """The tracks of a study's cells, by name, in order.
 

@@ -138,7 +138,8 @@ def _varied(path: Path, base: str, content: Settings) -> Settings:
     Raises:
         UserError: The other one is not there, or varies a third one.
     """
-    if not (under := path.with_name(f"{base}.yaml")).exists():
+    under = path.parent / f"{base}.yaml"
+    if "/" in base or not under.exists():
         raise UserError(f"{path}: base: there is no track {base!r}")
     shared = read_settings(under)
     if "base" in shared:

@@ -6,7 +6,7 @@ from typing import Final
 
 from leaderboard.board.rows import PanelKey
 
-COMPARISONS: Final = re.compile(r"all-async-\d+|.+-specialist")
+COMPARISONS: Final = re.compile(r"all-async-\d+|.+-specialist|.+-sweep-.+")
 """Names of tracks that are there to compare a method with itself on another one."""
 
 

@@ -21,9 +21,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from baselines.study.cells import INIT
-from baselines.study.current_tracks import CurrentTrack, sweeps_over_rates
+from baselines.study.current_tracks import CurrentTrack
 from baselines.study.methods import RecipeRuns, TrackResults, collapse_of, with_seeds
 from baselines.study.pages.track_pages import markdown_table
+from baselines.tracks.sweeps import points_of_sweeps
 from benchmark.files import write_atomically
 from benchmark.logs.curves import run_curves_of
 from benchmark.logs.equal_progress import SUCCESS
@@ -120,7 +121,7 @@ def overview_figure(
         if name in found
     }
     shown = {name: methods for name, methods in shown.items() if methods}
-    looks = _looks(found)
+    looks = _looks(shown)
     rows = math.ceil(len(shown) / _COLUMNS)
     with plot_style():
         size = (_WIDTH * _COLUMNS, _HEIGHT * rows + 0.6)
@@ -138,9 +139,7 @@ def overview_figure(
             for look in looks.values()
         ]
         labels = list(looks)
-        if any(
-            method.collapsed for results in found.values() for method in results.methods.values()
-        ):
+        if any(method.collapsed for methods in shown.values() for method in methods):
             handles.append(Line2D([], [], color=SOFT, marker="X", linestyle="", mec="white"))
             labels.append("collapse of a run")
         figure.legend(handles, labels, loc="outside lower left", ncols=min(len(labels), 9))
@@ -169,17 +168,14 @@ def _score(log: TrainingLog) -> Series:
     return Series(updates, updates, points.values)
 
 
-def _looks(found: Mapping[str, TrackResults]) -> Mapping[str, Look]:
-    recipes = dict.fromkeys(
-        name for results in found.values() for name, m in results.methods.items() if m.runs
-    )
+def _looks(shown: Mapping[str, Sequence[RecipeRuns]]) -> Mapping[str, Look]:
+    recipes = dict.fromkeys(method.recipe for methods in shown.values() for method in methods)
     return dict(zip(recipes, looks_of(list(recipes)), strict=True))
 
 
 def _shown(current_tracks: Mapping[str, CurrentTrack]) -> Mapping[str, CurrentTrack]:
     """All tracks but those that only add a point to a curve over learning rates."""
-    sweeps = sweeps_over_rates(current_tracks).values()
-    points = {track.name for _, *varying in sweeps for track in varying}
+    points = points_of_sweeps(each.track for each in current_tracks.values())
     return {name: each for name, each in current_tracks.items() if name not in points}
 
 

@@ -1,10 +1,11 @@
-"""The page on robustness: success over learning rates, a curve per method, on tracks that vary one.
+"""The page on robustness: success over learning rates, a curve per method, on a sweep of tracks.
 
-Tracks with the same base differ in the learning rate and in whatever else their files say. Each of
-the other settings has a plot.
+Tracks of a sweep (`baselines.tracks.sweeps`) differ in the learning rate and in whatever else their
+files say. Each choice of the other settings has a plot.
 """
 
 import io
+import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,17 +19,22 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
 
-from baselines.study.current_tracks import CurrentTrack, sweeps_over_rates
-from baselines.study.methods import RecipeRuns, Sides, TrackResults, with_seeds
+from baselines.study.cells import Plays
+from baselines.study.current_tracks import CurrentTrack
+from baselines.study.methods import RecipeRuns, Sides, TrackResults, collapse_of, with_seeds
+from baselines.study.pages.track_pages import PAGE as TRACK_PAGE
 from baselines.study.pages.track_pages import markdown_table
+from baselines.tracks import sweeps
 from benchmark.files import write_atomically
 from benchmark.flat import flat
 from benchmark.plots.style import SOFT, Look, looks_of, plot_style
-from benchmark.stats.formatting import rate_digits
-from benchmark.stats.paired import Side
+from benchmark.stats.formatting import points_text, rate_digits
+from benchmark.stats.intervals import Interval
+from benchmark.stats.paired import Side, score_difference
 from benchmark.track_schema import Track
 from tasks.errors import UserError
 from tasks.seeding import canonical_json
+from tasks.texts import plural
 
 TEMPLATE: Final = Path(__file__).with_name("robustness.md.j2")
 PAGE, FIGURE = "robustness.md", "robustness-{base}.svg"
@@ -65,6 +71,21 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
+class OverAll:
+    """A method over all conditions, of the seeds that are finished under all.
+
+    Attributes:
+        sides: Success on each panel.
+        collapsed: Runs that collapsed.
+        runs: All runs.
+    """
+
+    sides: Sides
+    collapsed: int
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
 class Sweep:
     """A track and those that vary it.
 
@@ -79,6 +100,12 @@ class Sweep:
     recipes: tuple[str, ...]
 
     @property
+    def init(self) -> Sides | None:
+        """What the init has solved, which is the same under all conditions; None if not played."""
+        sides = (each.results.init_sides(each.results.panels) for each in self.conditions)
+        return next((each for each in sides if each is not None), None)
+
+    @property
     def shown(self) -> tuple[str, ...]:
         """Methods with a finished run on a track that varies the base."""
         varied = [each for each in self.conditions if each.results.track != self.base]
@@ -86,30 +113,31 @@ class Sweep:
             recipe for recipe in self.recipes if any(each.runs_of(recipe) for each in varied)
         )
 
-    def over_all(self, recipe: str) -> Sides | None:
-        """Success of a method over all conditions, on each panel; None where one has no run of it.
+    def over_all(self, recipe: str) -> "OverAll | None":
+        """A method over all conditions; None where no seed is finished under all of them.
 
         Conditions play the same episodes, so that an episode's plays are those under all of them,
-        and a seed's success is its mean. Seeds count that are finished under all.
+        and a seed's success is its mean.
         """
         runs = [each.runs_of(recipe) for each in self.conditions]
         methods = [each for each in runs if each is not None]
-        common = set.intersection(*({run.cell.seed for run in each.runs} for each in methods))
-        if len(methods) < len(runs) or not common:
+        if len(methods) < len(runs):
             return None
-        plays = {
-            seed: [
-                played
-                for method in methods
-                for run, played in zip(method.runs, method.plays, strict=True)
-                if run.cell.seed == seed
-            ]
-            for seed in sorted(common)
-        }
-        return tuple(
+        seeds = set.intersection(*({run.cell.seed for run in each.runs} for each in methods))
+        if not seeds:
+            return None
+        plays: dict[int, list[Plays]] = {seed: [] for seed in sorted(seeds)}
+        collapsed = 0
+        for method in methods:
+            for run, played in zip(method.runs, method.plays, strict=True):
+                if run.cell.seed in seeds and run.log is not None:
+                    plays[run.cell.seed].append(played)
+                    collapsed += collapse_of(run.log) is not None
+        sides = tuple(
             _pooled([[each[panel] for each in own] for own in plays.values()])
             for panel in self.conditions[0].results.panels
         )
+        return OverAll(sides, collapsed, len(methods) * len(seeds))
 
 
 def sweeps_of(
@@ -121,20 +149,21 @@ def sweeps_of(
         found: What is finished, by track.
         current_tracks: The tracks.
     """
-    there = {name: each for name, each in current_tracks.items() if name in found}
-    sweeps = (_sweep(tracks, found) for tracks in sweeps_over_rates(there).values())
-    return tuple(sweep for sweep in sweeps if sweep.shown)
+    families = sweeps.sweeps_of(each.track for each in current_tracks.values())
+    every = (_sweep(tracks, found) for tracks in families.values())
+    return tuple(sweep for sweep in every if sweep.shown)
 
 
 def _sweep(tracks: Sequence[Track], found: Mapping[str, TrackResults]) -> Sweep:
     base, *varying = tracks
     settings = [flat(track.settings) for track in tracks]
-    varied = [name for name in settings[0] if len({_text(each[name]) for each in settings}) > 1]
+    known = dict.fromkeys(name for each in settings for name in each)
+    varied = [name for name in known if len({_text(each.get(name)) for each in settings}) > 1]
     conditions = [
         Condition(
             found[track.name],
             track.learning_rate.rates[0],
-            ", ".join(f"{name} {_text(each[name])}" for name in varied),
+            ", ".join(f"{name} {_text(each.get(name))}" for name in varied),
         )
         for track, each in zip(tracks, settings, strict=True)
     ]
@@ -146,11 +175,11 @@ def _sweep(tracks: Sequence[Track], found: Mapping[str, TrackResults]) -> Sweep:
     )
 
 
-def write_robustness(sweeps: Sequence[Sweep], results: Path) -> Path:
+def write_robustness(found: Sequence[Sweep], results: Path) -> Path:
     """Write the page and a figure for each sweep into a folder of results.
 
     Args:
-        sweeps: At least one.
+        found: At least one.
         results: The folder.
 
     Returns:
@@ -160,15 +189,15 @@ def write_robustness(sweeps: Sequence[Sweep], results: Path) -> Path:
         UserError: A file cannot be written.
     """
     try:
-        for sweep in sweeps:
+        for sweep in found:
             write_atomically(results / FIGURE.format(base=sweep.base), robustness_figure(sweep))
-        write_atomically(results / PAGE, robustness_page(sweeps).encode())
+        write_atomically(results / PAGE, robustness_page(found).encode())
     except OSError as error:
         raise UserError(f"{error.filename} cannot be written: {error.strerror}") from error
     return results / PAGE
 
 
-def robustness_page(sweeps: Sequence[Sweep]) -> str:
+def robustness_page(found: Sequence[Sweep]) -> str:
     """The page, as Markdown."""
     environment = Environment(undefined=StrictUndefined, autoescape=False)  # noqa: S701 - Markdown
     return environment.from_string(TEMPLATE.read_text("utf-8")).render(
@@ -177,10 +206,11 @@ def robustness_page(sweeps: Sequence[Sweep]) -> str:
                 "base": sweep.base,
                 "figure": FIGURE.format(base=sweep.base),
                 "table": _table(sweep),
-                "init": _init(sweep),
+                "init": NOTHING if sweep.init is None else rate_digits(with_seeds(sweep.init)),
+                "first": sweep.shown[0],
                 "missing": list(_missing(sweep)),
             }
-            for sweep in sweeps
+            for sweep in found
         ]
     )
 
@@ -190,32 +220,50 @@ def robustness_figure(sweep: Sweep) -> bytes:
     groups: dict[str, list[Condition]] = {}
     for condition in sweep.conditions:
         groups.setdefault(condition.others, []).append(condition)
+    rates = sorted({each.rate for each in sweep.conditions})
     recipes = sweep.shown
     looks = dict(zip(recipes, looks_of(recipes), strict=True))
     with plot_style():
         size = (_WIDTH * len(groups), _HEIGHT + 0.5)
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
-        plots = figure.subplots(1, len(groups), squeeze=False, sharey=True).flatten().tolist()
+        plots = (
+            figure.subplots(1, len(groups), squeeze=False, sharex=True, sharey=True)
+            .flatten()
+            .tolist()
+        )
         for axes, (others, conditions) in zip(plots, groups.items(), strict=True):
             axes.set_title(others or sweep.base, loc="left", fontsize=9.5, fontweight="bold")
-            _draw(axes, conditions, looks)
+            _draw(axes, conditions, rates, looks)
+            if sweep.init is not None:
+                at = with_seeds(sweep.init).value
+                axes.axhline(at, color=SOFT, linestyle=":", linewidth=1.2)
         handles = [
             Line2D([], [], color=look.color, linestyle=look.dashes, linewidth=2)
             for look in looks.values()
         ]
-        handles.append(Line2D([], [], color=SOFT, marker="X", linestyle="", mec="white"))
-        handles.append(Line2D([], [], color=SOFT, linestyle=":"))
-        labels = [*looks, "a seed collapsed", "init"]
+        labels = list(looks)
+        runs = [each.runs_of(recipe) for each in sweep.conditions for recipe in recipes]
+        if any(method.collapsed for method in runs if method is not None):
+            handles.append(Line2D([], [], color=SOFT, marker="X", linestyle="", mec="white"))
+            labels.append("a seed collapsed")
+        if sweep.init is not None:
+            handles.append(Line2D([], [], color=SOFT, linestyle=":"))
+            labels.append("init")
         figure.legend(handles, labels, loc="outside lower left", ncols=len(labels))
         file = io.BytesIO()
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": "arlarena-bench"})
     return file.getvalue()
 
 
-def _draw(axes: Axes, conditions: Sequence[Condition], looks: Mapping[str, Look]) -> None:
+def _draw(
+    axes: Axes,
+    conditions: Sequence[Condition],
+    rates: Sequence[float],
+    looks: Mapping[str, Look],
+) -> None:
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(FixedLocator([each.rate for each in conditions]))
+    axes.xaxis.set_major_locator(FixedLocator(rates))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda rate, _: f"{rate:g}"))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("learning rate")
@@ -223,17 +271,14 @@ def _draw(axes: Axes, conditions: Sequence[Condition], looks: Mapping[str, Look]
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.grid(axis="y")
     axes.set_axisbelow(True)
-    init = conditions[0].results.init_sides(conditions[0].results.panels)
-    if init is not None:
-        axes.axhline(with_seeds(init).value, color=SOFT, linestyle=":", linewidth=1.2)
     for number, (recipe, look) in enumerate(looks.items()):
         shift = _APART ** (number - (len(looks) - 1) / 2)
-        there = [(each, method) for each in conditions if (method := each.runs_of(recipe))]
-        sides = [method.sides(each.results.panels) for each, method in there]
-        found = [with_seeds(side) for side in sides if side is not None]
-        rates = [each.rate * shift for each, _ in there]
+        places = [each.rate * shift for each in conditions]
+        methods = [each.runs_of(recipe) for each in conditions]
+        # Where a run is missing the curve is broken.
+        found = [_success(*each) for each in zip(conditions, methods, strict=True)]
         axes.errorbar(
-            rates,
+            places,
             [each.value for each in found],
             yerr=[
                 [each.value - each.low for each in found],
@@ -247,31 +292,45 @@ def _draw(axes: Axes, conditions: Sequence[Condition], looks: Mapping[str, Look]
             markersize=4,
             zorder=3,
         )
-        for rate, each, (_, method) in zip(rates, found, there, strict=True):
-            if method.collapsed:
+        for place, each, method in zip(places, found, methods, strict=True):
+            if method is not None and method.collapsed:
                 axes.plot(
-                    rate, each.value, "X", ms=8, mfc=look.color, mec="white", mew=0.9, zorder=6
+                    place, each.value, "X", ms=8, mfc=look.color, mec="white", mew=0.9, zorder=6
                 )
 
 
+def _success(condition: Condition, method: RecipeRuns | None) -> Interval:
+    sides = None if method is None else method.sides(condition.results.panels)
+    return Interval(math.nan, math.nan, math.nan) if sides is None else with_seeds(sides)
+
+
 def _table(sweep: Sweep) -> str:
+    first = sweep.over_all(sweep.shown[0])
     rows = []
     for recipe in sweep.shown:
         methods = [each.runs_of(recipe) for each in sweep.conditions]
-        there = [method for method in methods if method is not None]
-        collapsed = sum(len(method.collapsed) for method in there)
-        runs = sum(len(method.runs) for method in there)
-        over_all = sweep.over_all(recipe)
+        mean = sweep.over_all(recipe)
+        minus = NOTHING
+        if mean is not None and first is not None and recipe != sweep.shown[0]:
+            minus = points_text(score_difference(mean.sides, first.sides))
         rows.append(
             [
                 recipe,
-                NOTHING if over_all is None else rate_digits(with_seeds(over_all)),
-                f"{collapsed} of {runs}",
+                NOTHING if mean is None else rate_digits(with_seeds(mean.sides)),
+                minus,
+                NOTHING if mean is None else f"{mean.collapsed} of {mean.runs}",
                 *map(_cell, sweep.conditions, methods),
             ]
         )
-    head = ("recipe", "mean over all", "collapsed", *(each.text for each in sweep.conditions))
-    return markdown_table(head, rows)
+    head = ["recipe", "mean over all", f"minus {sweep.shown[0]}", "collapsed"]
+    return markdown_table([*head, *map(_head, sweep.conditions)], rows)
+
+
+def _head(condition: Condition) -> str:
+    """What a condition is, with a link to its track's page, if it has one."""
+    if not any(method.runs for method in condition.results.methods.values()):
+        return condition.text
+    return f"[{condition.text}]({condition.results.track}/{TRACK_PAGE})"
 
 
 def _cell(condition: Condition, method: RecipeRuns | None) -> str:
@@ -282,21 +341,19 @@ def _cell(condition: Condition, method: RecipeRuns | None) -> str:
     return f"{success}<br>{len(method.collapsed)} of {len(method.runs)} collapsed"
 
 
-def _init(sweep: Sweep) -> str:
-    results = sweep.conditions[0].results
-    sides = results.init_sides(results.panels)
-    return NOTHING if sides is None else rate_digits(with_seeds(sides))
-
-
 def _missing(sweep: Sweep) -> Iterator[str]:
     for recipe in sweep.recipes:
         lacking = [
-            f"{each.results.track} (seed {', '.join(map(str, method.missing))})"
+            f"{each.results.track} ({plural(len(method.missing), 'seed')} {_listed(method)})"
             for each in sweep.conditions
             if (method := each.results.methods.get(recipe)) is not None and method.missing
         ]
         if lacking:
             yield f"{recipe}: {', '.join(lacking)}"
+
+
+def _listed(method: RecipeRuns) -> str:
+    return ", ".join(map(str, method.missing))
 
 
 def _pooled(plays: Sequence[Sequence[Mapping[str, bool]]]) -> Side:

@@ -152,6 +152,7 @@ def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
     from baselines.study.pages.robustness import sweeps_of, write_robustness
     from baselines.study.pages.track_pages import results_by_track, write_claims, write_pages
     from baselines.study.workspace import survey
+    from baselines.tracks.sweeps import points_of_sweeps
 
     beside = Path(arguments.study).with_name("claims.yaml")
     claims = Path(arguments.claims) if arguments.claims else beside
@@ -172,7 +173,11 @@ def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
         write_overview(results, setting.current_tracks, setting.results, Path(arguments.readme))
         if judged := verdicts(listed, results):
             say(write_claims(judged, claims, setting.results))
-        say(write_early_warning(results, setting.results))
+        # Points of a sweep repeat their base's runs with one setting changed: no runs of their own
+        # for a rule that is chosen on one half of all runs and tested on the other.
+        points = points_of_sweeps(each.track for each in setting.current_tracks.values())
+        apart = {name: each for name, each in results.items() if name not in points}
+        say(write_early_warning(apart, setting.results))
         if sweeps := sweeps_of(results, setting.current_tracks):
             say(write_robustness(sweeps, setting.results))
         say(arguments.readme)

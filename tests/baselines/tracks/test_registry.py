@@ -134,6 +134,7 @@ def test_a_track_that_varies_another_is_pinned_as_a_whole(folder: Path) -> None:
     ("base", "message"),
     [
         ("smal", "varied.yaml: base: there is no track 'smal'"),
+        ("a/small", "varied.yaml: base: there is no track .a/small."),
         ("second", "varied.yaml: base: second varies small itself; name that one"),
     ],
 )

@@ -104,11 +104,11 @@ def test_the_summary_has_the_best_method_of_every_task(boards: Boards) -> None:
 
 def test_usual_tracks_come_before_stress_and_open_ones() -> None:
     tracks = {"open": 9, "sokoban-stress": 5, "sokoban-standard": 2, "webshop-standard": 3}
-    tracks |= {"all-async-4": 7, "sokoban-specialist": 6}
+    tracks |= {"all-async-4": 7, "sokoban-specialist": 6, "sokoban-sweep-x3": 5}
     order = sorted(tracks, key=lambda name: order_of_track(name, tracks[name]))
     assert order == [
         *("webshop-standard", "sokoban-standard", "sokoban-stress"),
-        *("all-async-4", "sokoban-specialist", "open"),
+        *("all-async-4", "sokoban-specialist", "sokoban-sweep-x3", "open"),
     ]
 
 

@@ -1,18 +1,24 @@
 """The page on robustness, from cells with invented numbers."""
 
+import shutil
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 
 from baselines.study.cells import init_cell
 from baselines.study.current_tracks import current_tracks_of
 from baselines.study.methods import TrackResults, with_seeds
 from baselines.study.pages.overview import BEGIN, END
-from baselines.study.pages.robustness import Sweep, sweeps_of
+from baselines.study.pages.robustness import Sweep, robustness_page
+from baselines.study.pages.robustness import sweeps_of as pages_of
 from baselines.study.pages.track_pages import results_by_track
 from baselines.study.schema import Cell
 from baselines.study.workspace import survey
+from baselines.tracks.registry import read_track
+from baselines.tracks.sweeps import points_of_sweeps, sweeps_of
 from benchmark.cli.main import main
 from tests.baselines.study.pages.test_pages import check_markdown
 from tests.support.training.study_cells import finish
@@ -51,7 +57,7 @@ def sweep_in(folder: Path) -> Sweep:
     tracks = current_tracks_of(CELLS, "study.yaml")
     finished = survey(CELLS, tracks, folder / "results").finished
     found: dict[str, TrackResults] = results_by_track(CELLS, finished, tracks)
-    (sweep,) = sweeps_of(found, tracks)
+    (sweep,) = pages_of(found, tracks)
     return sweep
 
 
@@ -71,7 +77,10 @@ def test_a_curve_is_over_rates_apart_by_other_settings(folder: Path) -> None:
 @pytest.mark.slow
 def test_the_mean_is_over_all_conditions_and_an_episode_is_one_cluster(folder: Path) -> None:
     sweep = sweep_in(folder)
-    (side,) = sweep.over_all("grpo") or ()
+    mean = sweep.over_all("grpo")
+    assert mean is not None
+    (side,) = mean.sides
+    assert (mean.collapsed, mean.runs) == (2, 6)
     assert side.seeds == (3 / 8, 3 / 8)
     assert side.shares is not None
     # The first three episodes are solved under two of three conditions.
@@ -93,11 +102,53 @@ def test_the_page_has_a_figure_a_table_and_what_is_missing(
     text = page.read_text("utf-8")
     (row,) = [line for line in text.splitlines() if line.startswith("| grpo |")]
     cells = [cell.strip() for cell in row.strip("|").split("|")]
-    assert [cell.split()[0] for cell in cells] == ["grpo", "37.5", "2", "37.5", "75.0", "0.0"]
-    assert cells[2] == "2 of 6"
+    assert [cell.split()[0] for cell in cells] == ["grpo", "37.5", "-", "2", "37.5", "75.0", "0.0"]
+    assert cells[3] == "2 of 6"
+    assert "[0.0015, kl.coef 0.01](fast/README.md) |" in text
+    # The init is played once, wherever: it is the same under all conditions.
+    assert "The init: 25.0 [7.1, 59.1]." in text
     assert cells[-1].endswith("<br>2 of 2 collapsed")
-    assert "- sampo: free (seed 0, 1), fast (seed 0, 1)" in text
+    assert "- sampo: free (seeds 0, 1), fast (seeds 0, 1)" in text
     check_markdown(text)
     ElementTree.fromstring((folder / "results" / "robustness-fixed.svg").read_bytes())
     # The first screen is about tracks on which methods are compared.
     assert "fast" not in readme.read_text("utf-8")
+
+
+@pytest.mark.slow
+def test_methods_are_compared_over_the_seeds_that_all_conditions_have(folder: Path) -> None:
+    tracks = current_tracks_of(CELLS, "study.yaml")
+    for name in ("fast", "free"):
+        finish(folder / "results", Cell(name, "sampo", 1), tracks[name], range(8))
+    sweep = sweep_in(folder)
+    assert sweep.shown == ("grpo", "sampo")
+    mean = sweep.over_all("sampo")
+    assert mean is not None
+    assert (mean.runs, mean.collapsed, mean.sides[0].seeds) == (3, 0, (1.0,))
+    (row,) = [line for line in robustness_page([sweep]).splitlines() if "| sampo |" in line]
+    assert row.split(" | ")[1].startswith("100.0 [")
+    assert row.split(" | ")[2].startswith("+62.5 [")
+    assert sweep.over_all("nothing") is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"learning_rate": {"grid": [1e-4, 1e-3], "seed": 1, "updates": 1, "last": 1}},
+        {"tasks": ["tir_math"]},
+        {"init": {"name": "another", "sha256": None}},
+        {"settings": {"validation": {"every": 1}}},
+    ],
+)
+def test_other_tracks_are_no_points_of_a_curve(
+    changes: dict[str, Any], made_tracks: Path, tmp_path: Path
+) -> None:
+    content = {"base": "fixed", "description": "another", "learning_rate": {"fixed": 1.5e-3}}
+    shutil.copy(made_tracks / "tracks" / "fixed.yaml", tmp_path)
+    path = tmp_path / "varied.yaml"
+    path.write_text(yaml.safe_dump(content))
+    base = read_track(tmp_path / "fixed.yaml")
+    assert points_of_sweeps([base, read_track(path)]) == {"varied"}
+    path.write_text(yaml.safe_dump({**content, **changes}))
+    assert points_of_sweeps([base, read_track(path)]) == set()
+    assert sweeps_of([read_track(path)]) == {}
