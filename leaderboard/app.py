@@ -85,6 +85,11 @@ TABS: Final = {
     "submit": "Submit",
     "about": "About",
 }
+OPEN_TAB: Final = (
+    "protocol => [protocol, "
+    "document.querySelector('[role=tab][aria-selected=true]')?.textContent.trim() ?? '']"
+)
+"""The chosen protocol and the title of the open tab, in the browser."""
 SLOW_AT_ONCE: Final = 2
 MAX_WAITING: Final = 30
 """Visitors who may wait for an episode that is read and played again."""
@@ -358,12 +363,20 @@ def _wire(demo: gr.Blocks, whole: Page) -> None:
     def open_page(request: gr.Request, shown: str, *drawn: str) -> Updates:
         return on_link(whole, parsed(str(request.query_params)), shown, *drawn)
 
-    def change_protocol(chosen: str) -> Updates:
-        return on_link(whole, {"protocol": chosen}, "")
+    def change_protocol(chosen: str, title: str) -> Updates:
+        tab = next((name for name, known in TABS.items() if known == title), "board")
+        return on_link(whole, {"protocol": chosen, "tab": tab}, "")
 
     shown = [whole.protocol, *(part.drawn_for for part in whole.parts)]
     followed = [component.select for component in contents]
     gr.on(followed, follow, inputs=shown, outputs=whole.all, **whole.event)
     gr.on([each.input for each in whole.slow], fetch, outputs=whole.slow, **whole.event)
     demo.load(open_page, inputs=shown, outputs=whole.all, **whole.event)
-    whole.protocol.input(change_protocol, inputs=whole.protocol, outputs=whole.all, **whole.event)
+    # The server does not know which tab is open: the browser says it in the place of the task.
+    whole.protocol.input(
+        change_protocol,
+        inputs=[whole.protocol, whole.task],
+        outputs=whole.all,
+        js=OPEN_TAB,
+        **whole.event,
+    )

@@ -284,11 +284,15 @@ def test_an_episode_is_drawn_turn_by_turn(page: Page, address: str, artifacts: P
 def test_protocols_stay_apart(page: Page) -> None:
     choose(page, "Protocol", "real")
     expect(page.locator(".lb-count").first).to_have_text(re.compile("^1 entry,"))
-    # The choice leads to the tab Board, which a busy browser shows after the table.
-    page.wait_for_load_state("networkidle")
-    page.evaluate("() => new Promise(done => requestIdleCallback(() => setTimeout(done, 200)))")
     open_tab(page, "Entry")
-    expect(page.get_by_role("combobox", name="Entry", exact=True)).to_have_value("A policy entry")
+    entry = page.get_by_role("combobox", name="Entry", exact=True)
+    expect(entry).to_have_value("A policy entry")
+    # The tab that is open stays open, with what the other protocol has.
+    choose(page, "Protocol", "v1: the standard")
+    expect(entry).not_to_have_value("A policy entry")
+    expect(page.get_by_role("tab", name="Entry")).to_have_attribute("aria-selected", "true")
+    choose(page, "Protocol", "real")
+    expect(entry).to_have_value("A policy entry")
     choose(page, "Protocol", "v1: the standard")
     open_tab(page, "Board")
     expect(page.locator(".lb-count").first).to_have_text(re.compile("^30 entries"))
