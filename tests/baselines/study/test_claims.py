@@ -217,7 +217,7 @@ def test_a_claim_has_one_rule(tmp_path: Path, rule: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("claim", "message"),
     [
-        ("track: fixt, holds: grpo", "'So.': there is no track 'fixt'; did you mean fixed?"),
+        ("track: mth, holds: grpo", "'So.': there is no track 'mth'; did you mean math?"),
         (
             "track: fixed, compared: grpo, against: [mixe]",
             "'So.': there is no track 'mixe'; did you mean mixed or fixed?",
