@@ -56,6 +56,11 @@ class CheckResult:
         """Whether there is nothing to object to."""
         return not self.findings
 
+    @property
+    def waits(self) -> bool:
+        """Whether a rerun by maintainers is all that is missing."""
+        return bool(self.findings) and all(each.until_rerun for each in self.findings)
+
 
 CHECKS: Final[tuple[Check, ...]] = (
     check_protocol,

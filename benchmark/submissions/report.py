@@ -129,7 +129,7 @@ def comment(
 
 def rejection(verdict: CheckResult) -> str:
     """What is said first of a submission that is not accepted."""
-    if all(finding.until_rerun for finding in verdict.findings):
+    if verdict.waits:
         return (
             "Waiting for a rerun, the only thing that is missing: maintainers start the workflow "
             "`rerun` with the folder's name and the last commit of the pull request, merge its "

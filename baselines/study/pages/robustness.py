@@ -140,7 +140,7 @@ class Sweep:
         return OverAll(sides, collapsed, len(methods) * len(seeds))
 
 
-def sweeps_of(
+def measured_sweeps(
     found: Mapping[str, TrackResults], current_tracks: Mapping[str, CurrentTrack]
 ) -> tuple[Sweep, ...]:
     """The sweeps of a study with a finished run on a track that varies another one.

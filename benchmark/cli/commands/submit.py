@@ -251,9 +251,8 @@ def _check(arguments: argparse.Namespace) -> int:
     for note in verdict.notes:
         say(f"note: {note}")
     if badges is None or verdict.entry is None:
-        waits = all(finding.until_rerun for finding in verdict.findings)
         found = counted(len(verdict.findings), "finding")
-        said = "waits for a rerun" if waits else "rejected"
+        said = "waits for a rerun" if verdict.waits else "rejected"
         say(f"{on_one_line(folder.name)}: {said}, {found}")
         return 1
     say(_numbers(verdict.entry, badges, compared))

@@ -149,7 +149,7 @@ def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
     from baselines.study.claims import read_claims, verdicts
     from baselines.study.pages.early_warning import write_early_warning
     from baselines.study.pages.overview import write_overview
-    from baselines.study.pages.robustness import sweeps_of, write_robustness
+    from baselines.study.pages.robustness import measured_sweeps, write_robustness
     from baselines.study.pages.track_pages import results_by_track, write_claims, write_pages
     from baselines.study.workspace import survey
     from baselines.tracks.sweeps import points_of_sweeps
@@ -178,7 +178,7 @@ def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
         points = points_of_sweeps(each.track for each in setting.current_tracks.values())
         apart = {name: each for name, each in results.items() if name not in points}
         say(write_early_warning(apart, setting.results))
-        if sweeps := sweeps_of(results, setting.current_tracks):
+        if sweeps := measured_sweeps(results, setting.current_tracks):
             say(write_robustness(sweeps, setting.results))
         say(arguments.readme)
     return 0

@@ -1,6 +1,7 @@
 """What somebody does to another one's submission to send it as an own one."""
 
 from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
 
 from benchmark.submissions.check import read_accepted
@@ -53,3 +54,13 @@ def other_logs(copy: Copy, share: float = 1.0) -> None:
 def problems(copy: Copy, *others: Path) -> list[str]:
     verdict = check(copy.folder, [AcceptedEntry.of(read_accepted(other)) for other in others])
     return [f"{finding.file}: {finding.problem}" for finding in verdict.findings]
+
+
+def with_answers(records: list[Json], others: list[Json]) -> list[Json]:
+    """Records of others, with the numbers of a model."""
+    numbers = ("log_prob", "prompt_tokens", "response_tokens")
+    shown = [turn for record in records for turn in record["turns"]]
+    drawn = cycle({name: turn[name] for name in numbers} for turn in shown)
+    return [
+        {**other, "turns": [{**turn, **next(drawn)} for turn in other["turns"]]} for other in others
+    ]

@@ -5,7 +5,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -18,11 +17,16 @@ from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.copies import as_policy, check_copies, check_run
 from benchmark.submissions.plays.likeness import Likeness, matched
 from benchmark.submissions.plays.play_hash import PlayHash
-from benchmark.submissions.reading.reruns import Reruns
 from tasks.seeding import sha256_text
 from tests.benchmark.submissions.conftest import Copies
-from tests.benchmark.submissions.stolen import other_logs, other_numbers, problems, renamed
-from tests.support.submissions.small import INITS, Copy, Json, rerun_record
+from tests.benchmark.submissions.stolen import (
+    other_logs,
+    other_numbers,
+    problems,
+    renamed,
+    with_answers,
+)
+from tests.support.submissions.small import INITS, Copy
 
 ROOT = Path(__file__).parents[3]
 
@@ -363,75 +367,6 @@ def test_a_policys_answers_need_weights_that_can_be_loaded(policy: Path, copies:
         found = [finding.text for finding in check_copies(read_accepted(copy.folder), context)]
         assert any("policy expert" in text for text in found) == refused, address
         assert len([note for note in context.notes if said in note]) == 2
-
-
-@pytest.mark.slow
-def test_what_was_played_alike_is_accepted_once_its_weights_have_played_it_again(
-    copies: Copies, trained: Path
-) -> None:
-    copy = copies("trained")
-    renamed(copy)
-    other_logs(copy)
-    others = [AcceptedEntry.of(read_accepted(trained))]
-
-    def found(reruns: Reruns) -> list[bool]:
-        """Whether each objection waits for a rerun."""
-        context = Context({}, others, reruns=reruns)
-        return [each.until_rerun for each in check_copies(read_accepted(copy.folder), context)]
-
-    # Equal log-probabilities are no other weights', whoever plays them again.
-    assert found(rerun_record(copy.folder)) == [False, False]
-    other_numbers(copy, lambda value: value * 3)
-    assert found({}) == [True, True]
-    for changes in ({"equal": 28}, {"count": 31}, {"greedy": False}, {"holds": False}):
-        assert found(rerun_record(copy.folder, **changes)) == [True, True], changes
-    (record,) = rerun_record(copy.folder)[copy.folder.name]
-    unsigned = record.model_copy(update={"submission_sha256": None})
-    assert found({copy.folder.name: (unsigned,)}) == [True, True]
-    settled = rerun_record(copy.folder)
-    assert found(settled) == []
-    copy.about(lambda about: about.update(contact="Someone else"))
-    assert found(settled) == [True, True]
-
-
-@pytest.mark.slow
-def test_a_rerun_excuses_no_seed_that_plays_like_another(trained: Path) -> None:
-    """Noise on the weights of one training plays like it: that is no second training."""
-    first, second = (AcceptedRun.of(run) for run in read_accepted(trained).runs)
-    twin = replace(second, plays=first.plays)
-    (found,) = check_run(twin, first, first.path)
-    assert not found.until_rerun
-    (found,) = check_run(twin, first, "another/runs/r0", own=())
-    assert found.until_rerun
-    assert not list(check_run(twin, first, "x", own={("runs/r1", "sokoban", "builtin")}))
-    drawn = replace(twin, greedy=frozenset())
-    (found,) = check_run(drawn, first, "another/runs/r0", own=())
-    assert not found.until_rerun
-
-
-@pytest.mark.slow
-def test_a_policys_answers_are_the_weights_own_once_they_have_played_again(
-    policy: Path, copies: Copies
-) -> None:
-    copy = copies("trained")
-    expert = [json.loads(x) for x in Copy(policy).read("runs/r0/episodes.jsonl.zst").splitlines()]
-    for seed in (0, 1):
-        copy.records(lambda records: with_answers(records, expert), f"runs/r{seed}")
-    others = [AcceptedEntry.of(read_accepted(policy))]
-    context = Context(INITS, others, reruns=rerun_record(copy.folder))
-    texts = [finding.text for finding in check_copies(read_accepted(copy.folder), context)]
-    assert not [text for text in texts if "policy expert" in text]
-    assert context.notes == []
-
-
-def with_answers(records: list[Json], others: list[Json]) -> list[Json]:
-    """Records of others, with the numbers of a model."""
-    numbers = ("log_prob", "prompt_tokens", "response_tokens")
-    shown = [turn for record in records for turn in record["turns"]]
-    drawn = cycle({name: turn[name] for name in numbers} for turn in shown)
-    return [
-        {**other, "turns": [{**turn, **next(drawn)} for turn in other["turns"]]} for other in others
-    ]
 
 
 @pytest.mark.parametrize(

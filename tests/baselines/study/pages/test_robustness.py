@@ -12,8 +12,7 @@ from baselines.study.cells import init_cell
 from baselines.study.current_tracks import current_tracks_of
 from baselines.study.methods import TrackResults, with_seeds
 from baselines.study.pages.overview import BEGIN, END
-from baselines.study.pages.robustness import Sweep, robustness_page
-from baselines.study.pages.robustness import sweeps_of as pages_of
+from baselines.study.pages.robustness import Sweep, measured_sweeps, robustness_page
 from baselines.study.pages.track_pages import results_by_track
 from baselines.study.schema import Cell
 from baselines.study.workspace import survey
@@ -57,7 +56,7 @@ def sweep_in(folder: Path) -> Sweep:
     tracks = current_tracks_of(CELLS, "study.yaml")
     finished = survey(CELLS, tracks, folder / "results").finished
     found: dict[str, TrackResults] = results_by_track(CELLS, finished, tracks)
-    (sweep,) = pages_of(found, tracks)
+    (sweep,) = measured_sweeps(found, tracks)
     return sweep
 
 
