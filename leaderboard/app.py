@@ -42,6 +42,7 @@ from leaderboard.page.events import (
     on_control,
     on_link,
     on_panels,
+    on_protocol,
     on_slow_parts,
     on_tab,
 )
@@ -364,8 +365,8 @@ def _wire(demo: gr.Blocks, whole: Page) -> None:
         return on_link(whole, parsed(str(request.query_params)), shown, *drawn)
 
     def change_protocol(chosen: str, title: str) -> Updates:
-        tab = next((name for name, known in TABS.items() if known == title), "board")
-        return on_link(whole, {"protocol": chosen, "tab": tab}, "")
+        tab = next((name for name, known in TABS.items() if known == title), None)
+        return on_protocol(whole, chosen, tab)
 
     shown = [whole.protocol, *(part.drawn_for for part in whole.parts)]
     followed = [component.select for component in contents]
@@ -378,5 +379,6 @@ def _wire(demo: gr.Blocks, whole: Page) -> None:
         inputs=[whole.protocol, whole.task],
         outputs=whole.all,
         js=OPEN_TAB,
+        trigger_mode="always_last",
         **whole.event,
     )

@@ -72,7 +72,7 @@ class Page:
         task: Holds the panels that were asked for last: a tab that was never open does not know
             yet what its own choice was set to.
         shown: Holds the name of the protocol that the controls belong to. While it differs from
-            `protocol`, the answer to a choice of protocol is under way, and draws what it opens.
+            `protocol`, the answer to a choice of protocol is under way.
     """
 
     board: Board
@@ -167,8 +167,8 @@ def on_tab(
 ) -> list[Any]:
     """A tab was opened: draw it, unless it shows what its controls say already.
 
-    Nor while another protocol was chosen and its controls have not come: what they say is of the
-    old one, and would overwrite the answer.
+    While another protocol was chosen and its controls have not come, what they say is of the old
+    one: the tab is drawn as they will be.
 
     Args:
         page: The page.
@@ -180,7 +180,8 @@ def on_tab(
         values: Of all of its controls, in order.
     """
     if shown != protocol:
-        return [gr.skip()] * (len(part.contents) + 1)
+        state = filled(page.board, open_query(page.board, _first(part, protocol)).state)
+        return [key_of(page.board, part, state), *part.drawn(state)]
     asked = dict(zip(part.controls, values, strict=True))
     if task and "panels" in asked:
         asked["panels"] = task
@@ -225,7 +226,7 @@ def on_link(
             there = [component for component, _ in part.contents[start:]]
             changes |= zip(there, part.drawn(state, start), strict=True)
         elif with_panels or state.protocol != shown:
-            asked = {"tab": part.tab, "protocol": state.protocol}
+            asked = _first(part, state.protocol)
             asked |= {"panels": state.panels} if with_panels else {}
             other = filled(page.board, open_query(page.board, asked).state)
             changes |= _values(part, other)
@@ -237,6 +238,21 @@ def on_link(
                 if name in offered:
                     changes[control] = gr.update(choices=offered[name], value=changes[control])
     return changes
+
+
+def on_protocol(page: Page, protocol: str, tab: str | None) -> Updates:
+    """Another protocol was chosen: draw the open tab for it, and set the controls of all.
+
+    Which tab is open and what the choice says is left alone: the visitor may have gone on.
+
+    Args:
+        page: The page.
+        protocol: Name of the chosen one.
+        tab: The open tab; if `None`, the first one is opened.
+    """
+    changes = on_link(page, {"protocol": protocol, "tab": tab or page.parts[0].tab}, "")
+    kept = (page.protocol, page.tabs) if tab else (page.protocol,)
+    return {each: value for each, value in changes.items() if each not in kept}
 
 
 def on_slow_parts(page: Page, asked: Mapping[str, Sequence[str] | str]) -> Updates:
@@ -257,6 +273,11 @@ def _start(board: Board, part: TabPart, state: State, drawn_for: str) -> int:
         return 0
     before = open_query(board, parsed(str(drawn_for))).state
     return part.reusable if part.reusable_state(before) == part.reusable_state(state) else 0
+
+
+def _first(part: TabPart, protocol: str) -> dict[str, str]:
+    """The query of a tab as it is before any of its controls was used."""
+    return {"tab": part.tab, "protocol": protocol}
 
 
 def _values(part: TabPart, state: State) -> Updates:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize, expect
+from playwright.sync_api import Browser, Page, Route, ViewportSize, expect
 
 from leaderboard.board.build import build
 from leaderboard.board.file import PARQUET, BoardContent, parquet_bytes
@@ -293,9 +293,21 @@ def test_protocols_stay_apart(page: Page) -> None:
     expect(page.get_by_role("tab", name="Entry")).to_have_attribute("aria-selected", "true")
     choose(page, "Protocol", "real")
     expect(entry).to_have_value("A policy entry")
+    # Who goes on to another tab before the answer has come is not taken back by it.
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/gradio_api/run/**", hold, times=1)
     choose(page, "Protocol", "v1: the standard")
     open_tab(page, "Board")
     expect(page.locator(".lb-count").first).to_have_text(re.compile("^30 entries"))
+    with page.expect_response(lambda answer: answer.request == held[0].request):
+        held[0].continue_()
+    expect(page.get_by_role("tab", name="Board")).to_have_attribute("aria-selected", "true")
+    open_tab(page, "Entry")
+    expect(entry).not_to_have_value("A policy entry")
 
 
 def test_hostile_texts_are_texts(page: Page, address: str, artifacts: Path) -> None:

@@ -20,6 +20,7 @@ from leaderboard.page.events import (
     on_control,
     on_link,
     on_panels,
+    on_protocol,
     on_slow_parts,
     on_tab,
 )
@@ -150,8 +151,6 @@ def test_a_tab_is_drawn_when_it_is_opened_and_only_then(page: Page) -> None:
     assert "No entry" in content
     assert drawn_for == "tab=stability&protocol=v2&panels=sokoban%2Fbuiltin"
     assert choose_tab(page, "stability", drawn_for) == [gr.skip()] * 7
-    # Its controls still are those of another protocol: the answer to that choice will draw.
-    assert choose_tab(page, "stability", "", shown="v1") == [gr.skip()] * 7
     for asked in ({"panels": "alfworld/builtin"}, {"task": "alfworld/builtin"}):
         changed, *_ = choose_tab(page, "stability", drawn_for, **asked)
         assert changed == "tab=stability&protocol=v2&panels=alfworld%2Fbuiltin"
@@ -252,6 +251,31 @@ def test_another_protocol_changes_all_tabs_and_what_they_offer(page: Page) -> No
     back = on_link(page, {"protocol": "v2"}, "")
     assert (changes[page.shown], back[page.shown]) == ("v1", "v2")
     assert "v2-3" in back[content]
+
+
+@pytest.mark.parametrize("opened", TABS)
+def test_a_tab_opened_before_the_other_protocol_has_come_is_drawn_for_it(
+    page: Page, opened: str
+) -> None:
+    """Whichever of the two answers comes first: contents and controls belong together."""
+    changes = on_protocol(page, "v1", opened)
+    assert not {page.protocol, page.tabs} & set(changes)
+    for own in page.parts:
+        # Its controls still are those of the old protocol.
+        given = [control.value for control in own.controls.values()]
+        drawn_for, *contents = on_tab(page, own, "v1", "v2", "", own.drawn_for.value, *given)
+        set_to = [changes[control] for control in own.controls.values()]
+        values = [each["value"] if isinstance(each, dict) else each for each in set_to]
+        # Opened again: it shows what its controls say.
+        task = changes[page.task]
+        again = on_tab(page, own, "v1", changes[page.shown], task, drawn_for, *values)
+        assert again == [gr.skip()] * (len(contents) + 1)
+        if own.tab == "board":
+            assert "v1-3" in contents[3] and "v2-3" not in contents[3]
+
+
+def test_a_protocol_chosen_in_no_known_tab_opens_the_first(page: Page) -> None:
+    assert on_protocol(page, "v1", None)[page.tabs].selected == "board"
 
 
 def test_an_episode_comes_by_an_event_of_its_own(page: Page) -> None:
