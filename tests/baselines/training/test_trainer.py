@@ -52,7 +52,7 @@ def train(
     recipe: str = "sampo",
     own: tuple[str, ...] = (),
     kill_at: int | None = None,
-    task: str = "sokoban",
+    tasks: tuple[str, ...] = ("sokoban",),
     stop_on_collapse: bool = False,
     said: Callable[[str, int, int], None] | None = None,
     learner: type[Learner] = Learner,
@@ -63,11 +63,12 @@ def train(
     With `kill_at`, `FOLDER-killed` becomes what a kill after that update's line would leave.
     """
     torch.set_num_threads(1)
-    config = resolve(recipe, "tiny", [task], [*SMALL, *own])
-    init = find_model(f"tiny-{task.replace('_', '-')}")
+    config = resolve(recipe, "tiny", tasks, [*SMALL, *own])
+    name = "all-mixed" if len(tasks) > 1 else tasks[0].replace("_", "-")
+    init = find_model(f"tiny-{name}")
     weights = init.path
     assert weights is not None
-    run = TrainingRun(recipe, config, (load_task(task),), init, 0, folder, (), stop_on_collapse)
+    run = TrainingRun(recipe, config, tuple(map(load_task, tasks)), init, 0, folder, (), stop_on_collapse)
     lines: list[dict[str, Any]] = []
 
     def keep(line: Any) -> None:
@@ -156,7 +157,7 @@ def test_masked_episodes_are_in_no_loss(tmp_path: Path) -> None:
             tmp_path / how,
             "rloo",
             (*own, "rollout.groups=4", f"void_episodes={how}"),
-            task="tir_math",
+            tasks=("tir_math",),
         )[0]
         for how in ("trained", "masked")
     ]
@@ -170,7 +171,7 @@ def test_masked_episodes_are_in_no_loss(tmp_path: Path) -> None:
 
 def test_an_update_whose_episodes_are_all_masked_learns_nothing(tmp_path: Path) -> None:
     own = ("optimization.updates=1", "rollout.max_tokens=1", "void_episodes=masked")
-    line = train(tmp_path / "run", "grpo", own, task="tir_math")[0]
+    line = train(tmp_path / "run", "grpo", own, tasks=("tir_math",))[0]
     assert line["rollout/masked"] == line["rollout/episodes"] == 8
     assert line["policy/optimizer_steps"] == 0
 
@@ -204,15 +205,25 @@ def test_old_log_probabilities_of_the_engine_are_those_of_a_pass(
     assert 0 < ours["engine/abs_max"] < 1e-4 and 0 < passed["engine/abs_max"] < 1e-4
 
 
-@pytest.mark.parametrize("recipe", ["sampo", "agentrl", "ppo"])
-def test_a_killed_run_goes_on_as_if_nothing_had_been(recipe: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("recipe", "tasks"),
+    [
+        ("sampo", ("sokoban",)),
+        ("agentrl", ("sokoban",)),
+        ("ppo", ("sokoban",)),
+        ("agentrl_norm", ("sokoban", "webshop")),
+    ],
+)
+def test_a_killed_run_goes_on_as_if_nothing_had_been(
+    recipe: str, tasks: tuple[str, ...], tmp_path: Path
+) -> None:
     own: tuple[str, ...] = ("optimization.updates=4",)
     if recipe == "agentrl":
         own += ("sampling.cross_policy.refresh_every=2",)
-    whole = train(tmp_path / "run", recipe, own, kill_at=3)
+    whole = train(tmp_path / "run", recipe, own, kill_at=3, tasks=tasks)
     assert all(line["policy/grad_norm"] > 0 for line in whole)
     killed = tmp_path / "run-killed"
-    rest = train(killed, recipe, own)
+    rest = train(killed, recipe, own, tasks=tasks)
     # The checkpoint is of update 2, so that update 3 is made again.
     assert [line["update"] for line in rest] == [3, 4]
     logged = [json.loads(line) for line in (killed / LOG).read_text().splitlines()]
@@ -253,7 +264,7 @@ def test_penalties_that_take_over_are_told_once_each_time() -> None:
 
 def test_a_whole_trajectory_is_a_row_in_tir_math(tmp_path: Path) -> None:
     own = ("optimization.updates=1", "rollout.max_turns=2", "rollout.max_tokens=96")
-    (line,) = train(tmp_path / "run", "grpo", own, task="tir_math")
+    (line,) = train(tmp_path / "run", "grpo", own, tasks=("tir_math",))
     assert line["engine/abs_max"] < 1e-3
     assert line["tokens/trained"] > 0
 
@@ -261,7 +272,7 @@ def test_a_whole_trajectory_is_a_row_in_tir_math(tmp_path: Path) -> None:
 @pytest.mark.parametrize("recipe", ["sampo", "gigpo", "dapo_gigpo", "empg"])
 def test_advantages_of_turns_need_rows_of_turns(recipe: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"rows of tir_math are whole trajectories: use --set unit"):
-        train(tmp_path / "run", recipe, task="tir_math")
+        train(tmp_path / "run", recipe, tasks=("tir_math",))
 
 
 def test_a_checkpoint_of_another_run_is_refused(begun: Path) -> None:

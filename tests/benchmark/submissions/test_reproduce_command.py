@@ -30,11 +30,15 @@ SMALL = (
 
 @pytest.fixture(scope="module")
 def entries(tmp_path_factory: pytest.TempPathFactory, expert_run: Path, random_run: Path) -> Path:
-    """A folder with one entry that was trained here, shortly; its plays are scripted."""
+    """A folder with one entry that was trained here, shortly, on two tasks.
+
+    Its plays are scripted.
+    """
     root = tmp_path_factory.mktemp("entries")
     sets = [word for setting in SMALL for word in ("--set", setting)]
-    train = ["train", "--recipe", "grpo", "--init", "tiny-sokoban", "--out", str(root / "run")]
-    assert main([*train, "--seed", "7", "--threads", "1", *sets]) == 0
+    train = ["train", "--recipe", "grpo", "--init", "tiny-all-mixed", "--out", str(root / "run")]
+    tasks = ["--task", "sokoban", "--task", "webshop"]
+    assert main([*train, *tasks, "--seed", "7", "--threads", "1", *sets]) == 0
     weights = from_folder(root / "run" / "last").identity
     played = played_by(weights, expert_run, random_run, seed=0)
     log = read_training_log(root / "run" / LOG)
