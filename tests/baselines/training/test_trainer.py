@@ -68,7 +68,9 @@ def train(
     init = find_model(f"tiny-{name}")
     weights = init.path
     assert weights is not None
-    run = TrainingRun(recipe, config, tuple(map(load_task, tasks)), init, 0, folder, (), stop_on_collapse)
+    run = TrainingRun(
+        recipe, config, tuple(map(load_task, tasks)), init, 0, folder, (), stop_on_collapse
+    )
     lines: list[dict[str, Any]] = []
 
     def keep(line: Any) -> None:
