@@ -50,6 +50,7 @@ class Claim(Strict):
 
     Attributes:
         claim: What is claimed, one sentence.
+        of: Whose claim it is; empty for one of the track's own.
         track: Where.
         better: The first method ends higher than the second one. Reproduced if the interval of the
             difference is above 0, contradicted if it is below.
@@ -75,6 +76,7 @@ class Claim(Strict):
     """
 
     claim: Annotated[str, Field(min_length=1, max_length=300)]
+    of: Annotated[str, Field(max_length=100)] = ""
     track: Word
     better: Annotated[tuple[Word, Word], Field(strict=False)] | None = None
     best: Word | None = None
@@ -108,6 +110,11 @@ class Claim(Strict):
         if self.at == "seconds" and len(self.against) > 1:
             raise ValueError("at: seconds compares with one track")
         return self
+
+    @property
+    def title(self) -> str:
+        """The claim, after whose it is."""
+        return f"{self.of}: {self.claim}" if self.of else self.claim
 
     @property
     def recipes(self) -> tuple[str, ...]:
@@ -264,6 +271,10 @@ def _by_rule(claim: Claim, results: TrackResults) -> ClaimVerdict:
         numbers = f"{first} minus {second}: {points(margin)}"
         numbers += _by_task(results, lambda panel: results.between(first, second, [panel]))
         numbers += _equal_text(first, second, results)
+        methods = [results.methods[name] for name in claim.better]
+        if any(method.collapsed for method in methods):
+            counts = [f"{each.recipe} {collapsed_text(each)}" for each in methods]
+            numbers += f"; collapsed: {', '.join(counts)}"
         return ClaimVerdict(claim, _above(margin, 0.0), numbers)
     assert claim.learns is not None
     return _learns(claim, claim.learns, results)

@@ -100,7 +100,7 @@ class StudyRun:
 
 @dataclass(frozen=True, slots=True)
 class StudyVerdict:
-    """What the project's study says of one claim of the paper (`baselines.study.claims`).
+    """What the project's study says of one claim of a paper (`baselines.study.claims`).
 
     Attributes:
         claim: The claim, one sentence.
@@ -123,7 +123,7 @@ class Grid:
         tracks: Names of the tracks.
         recipes: Names of the recipes.
         runs: Finished runs.
-        verdicts: Claims of the paper, judged by these runs.
+        verdicts: Claims of papers, judged by these runs.
         panels: Validation panels of each track, in the order of `tracks`, whose mean success is its
             score; empty if the builder does not say.
     """

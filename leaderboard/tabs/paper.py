@@ -149,7 +149,7 @@ def _verdicts(board: Board) -> Markup:
         [
             element("h2", "Verdicts on the claims"),
             note(about),
-            _claims("Claims of the paper", run) if run else NOTHING,
+            _claims("Claims of the papers", run) if run else NOTHING,
             folded(f"Not run: {counted(len(open_), 'claim')}, and the missing seeds",
                    _claims("Claims that were not run", open_)) if open_ else NOTHING,
         ]

@@ -10,6 +10,7 @@ import io
 import math
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +23,13 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from baselines.study.cells import INIT
 from baselines.study.current_tracks import CurrentTrack
-from baselines.study.methods import RecipeRuns, TrackResults, collapse_of, with_seeds
+from baselines.study.methods import (
+    RecipeRuns,
+    TrackResults,
+    collapse_of,
+    sides_on,
+    with_seeds,
+)
 from baselines.study.pages.track_pages import markdown_table
 from baselines.tracks.sweeps import points_of_sweeps
 from benchmark.files import write_atomically
@@ -83,13 +90,15 @@ def overview_table(
     """Success and collapsed seeds of every method on every task, as a Markdown table.
 
     Success is that of the last weights in percent, with an interval over episodes and seeds. A
-    track of several tasks has rows of its own.
+    track of several tasks has rows of its own. With several tasks, the last column is the mean over
+    them, where all of them are there.
 
     Args:
         found: What is finished, by track.
         current_tracks: The tracks.
     """
     kinds, tasks = _axes(current_tracks)
+    mean = ["mean"] if len(tasks) > 1 else []
     rows = []
     for kind in kinds:
         tracks = {task: found.get(_track(current_tracks, task, kind)) for task in tasks}
@@ -100,8 +109,8 @@ def overview_table(
         for recipe in (INIT, *recipes):
             cells = [_cell(tracks[task], recipe, task) for task in tasks]
             if any(cell != NOT_RUN for cell in cells):
-                rows.append([kind, recipe, *cells])
-    return markdown_table(("track", "method", *tasks), rows)
+                rows.append([kind, recipe, *cells, *[_mean(tracks, recipe) for _ in mean]])
+    return markdown_table(("track", "method", *tasks, *mean), rows)
 
 
 def overview_figure(
@@ -198,6 +207,22 @@ def _track(current_tracks: Mapping[str, CurrentTrack], task: str, kind: str) -> 
         if task in current_track.track.tasks and _kind(current_track.track) == kind:
             return name
     return ""
+
+
+def _mean(tracks: Mapping[str, TrackResults | None], recipe: str) -> str:
+    """Mean success over the tasks; a seed's is over one run on each of their tracks."""
+    there = {id(each): each for each in tracks.values() if each is not None}
+    results = list(there.values())
+    panels = [panel for each in results for panel in each.panels]
+    if len({task for task, _ in panels}) < len(tracks):
+        return NOT_RUN
+    if recipe == INIT:
+        each_init = [each.init_sides(each.panels) for each in results]
+        known = [sides for sides in each_init if sides is not None]
+        sides = tuple(chain(*known)) if len(known) == len(results) else None
+    else:
+        sides = sides_on(recipe, results, panels)
+    return NOT_RUN if sides is None else rate_digits(with_seeds(sides))
 
 
 def _cell(results: TrackResults | None, recipe: str, task: str) -> str:

@@ -40,12 +40,14 @@ What is claimed about the tracks of this study, and what the runs in these folde
 {count} claims, {outcomes}. The claims are in [{file}]({link}); `arlarena-bench study page --readme
 FILE` judges them by the rules of its module `baselines/study/claims.py`.
 
-{table}
+{sections}
 
 Success is that of the last weights, in points, with 95% intervals over episodes and seeds. A claim
 is decided when all planned seeds of its methods are there, at least three of each: *not run* lacks
 some of them, *not decided* has them and an interval that leaves it open.
 """
+OWN: Final = "Goals of the tracks"
+"""Heading of the claims that are nobody's."""
 PLOTS: Final = ("validation/success", "rollout/success", "policy/entropy", "kl_old/clipped_mean")
 HEAD: Final = (
     "recipe",
@@ -122,16 +124,21 @@ def claims_page(judged: Sequence[ClaimVerdict], source: Path, results: Path) -> 
         results: Folder in which the tracks have their pages.
     """
     counts = Counter(verdict.outcome for verdict in judged)
-    rows = [
-        [v.claim.claim, _linked(v.claim.track, results), f"**{v.outcome}**", v.numbers]
-        for v in judged
-    ]
+    sections = []
+    for of in sorted({v.claim.of for v in judged}, key=lambda of: (not of, of)):
+        rows = [
+            [v.claim.claim, _linked(v.claim.track, results), f"**{v.outcome}**", v.numbers]
+            for v in judged
+            if v.claim.of == of
+        ]
+        table = markdown_table(("claim", "track", "verdict", "numbers"), rows)
+        sections.append(f"## {of or OWN}\n\n{table}")
     return CLAIMS_TEXT.format(
         file=source.name,
         link=Path(os.path.relpath(source, results)).as_posix(),
         count=len(judged),
         outcomes=", ".join(f"{counts[each]} {each}" for each in get_args(Outcome) if counts[each]),
-        table=markdown_table(("claim", "track", "verdict", "numbers"), rows),
+        sections="\n\n".join(sections),
     )
 
 
@@ -209,7 +216,7 @@ def page_of(
     equal = {panels: results.at_equal_episodes(panels) for panels in groups}
     limits = {found.limit for found in equal.values() if found is not None}
     environment = Environment(undefined=StrictUndefined, autoescape=False)  # noqa: S701 - Markdown
-    rows = [[v.claim.claim, f"**{v.outcome}**", v.numbers] for v in judged]
+    rows = [[v.claim.title, f"**{v.outcome}**", v.numbers] for v in judged]
     return environment.from_string(TEMPLATE.read_text("utf-8")).render(
         track={
             "name": current_track.track.name,

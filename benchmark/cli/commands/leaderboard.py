@@ -128,7 +128,7 @@ def _grid() -> "Grid":
 
 
 def _verdicts() -> "tuple[StudyVerdict, ...]":
-    """The paper's claims, judged by what the study has finished."""
+    """The papers' claims, judged by what the study has finished."""
     from baselines.study.claims import read_claims, verdicts
     from baselines.study.current_tracks import current_tracks_of
     from baselines.study.pages.track_pages import results_by_track
@@ -150,7 +150,7 @@ def _verdicts() -> "tuple[StudyVerdict, ...]":
         say(f"verdicts of the study: left out: {error}", file=sys.stderr)
         return ()
     return tuple(
-        StudyVerdict(each.claim.claim, each.claim.track, each.outcome, each.numbers)
+        StudyVerdict(each.claim.title, each.claim.track, each.outcome, each.numbers)
         for each in judged
     )
 

@@ -172,6 +172,10 @@ def test_collapses_are_counted_and_held_to_the_rule(
     assert verdict.numbers == (
         "cispo 2 of 3 after update 2, 2 (21 to 94%); cispo_sm 0 of 3 (0 to 56%)"
     )
+    # They are told beside a difference, too.
+    better = judge(results, better=["cispo_sm", "cispo"]).numbers
+    assert "; collapsed: cispo_sm 0 of 3 (0 to 56%), cispo 2 of 3 after update 2, 2 (" in better
+    assert "collapsed" not in judge(results, better=["cispo_sm", "cispo_sm"]).numbers
     assert judge(results, collapses="cispo_sm").outcome == "contradicted"
     assert judge(results, holds="gspo").outcome == "contradicted"
     assert judge(results, holds="sapo").outcome == "not decided"

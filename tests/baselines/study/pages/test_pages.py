@@ -25,7 +25,7 @@ from tests.support.training.study_cells import finish, rewrite
 
 STUDY = "name: tiny\nblocks: [{tracks: [fixed], recipes: [grpo, sampo, cispo], seeds: [0, 1]}]\n"
 CLAIMS = """claims:
-  - {claim: SAMPO beats GRPO., track: fixed, better: [sampo, grpo]}
+  - {of: A paper, claim: SAMPO beats GRPO., track: fixed, better: [sampo, grpo]}
   - {claim: CISPO collapses., track: fixed, collapses: cispo}
 """
 
@@ -75,7 +75,7 @@ def test_a_page_has_table_curves_verdicts_and_what_is_missing(
     assert "| 50.0 [21.5, 78.5] | 0 of 2 (0 to 66%) | 0.0005 | 64 | 2.0 |" in sampo
     assert "| cispo | 1 of 2 |" in text
     assert "1 of 1 after update 2 (21 to 100%)" in text
-    assert "| SAMPO beats GRPO. | **not decided** | sampo minus grpo: +75.0 [" in text
+    assert "| A paper: SAMPO beats GRPO. | **not decided** | sampo minus grpo: +75.0 [" in text
     assert "points); 3 seeds of each are needed, available: sampo 2, grpo 2 |" in text
     assert "| CISPO collapses. | **not run** | cispo lacks seed 1 |" in text
     assert "- cispo: seed 1\n" in text
@@ -106,9 +106,10 @@ def test_a_page_of_several_tasks_begins_with_their_mean(
     assert [gain.split()[0] for _, gain in rows] == ["+37.5", "+50.0", "+25.0"]
     check_markdown(text)
     table = (tmp_path / "README.md").read_text("utf-8")
-    assert "| track | method | sokoban | tir_math |" in table
+    assert "| track | method | sokoban | tir_math | mean |" in table
     (row,) = [line.split(" | ") for line in table.splitlines() if line.startswith("| mixed | grpo")]
-    assert [cell.split()[0] for cell in row[2:]] == ["100.0", "25.0"]
+    assert [cell.split()[0] for cell in row[2:]] == ["100.0", "25.0", "62.5"]
+    assert "| mixed | init | 50.0 [21.5, 78.5] | 0.0 [0.0, 32.4] | 25.0 [" in table
     capsys.readouterr()
     assert study(tmp_path, "status", "--json") == 0
     *_, trained = json.loads(capsys.readouterr().out)["rows"]
@@ -144,6 +145,10 @@ def test_the_overview_stands_between_its_marks(
     places = readme, folder / "results" / FIGURE, folder / "results" / EARLY_WARNING
     before = [place.read_bytes() for place in places]
     ElementTree.fromstring(before[1])
+    claims = (folder / "results" / CLAIMS_PAGE).read_text("utf-8").splitlines()
+    heads = [line for line in claims if line.startswith("## ")]
+    assert heads == ["## A paper", "## Goals of the tracks"]
+    assert claims[claims.index(heads[0]) + 4].startswith("| SAMPO beats GRPO. | [fixed]")
     # CISPO solved 6, 0 and 0 of 8 at updates 0, 2 and 4: the mean of 3 is half of 6.
     assert b"| fixed | cispo | 0 | first | 2 | 2 | none | - | - |" in before[2]
     assert study(folder, "page", "--readme", str(readme)) == 0
