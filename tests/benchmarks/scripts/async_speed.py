@@ -80,9 +80,10 @@ def main(words: Sequence[str]) -> None:
             report(f"round {number}, at most {staleness} updates old", run)
             found.append(run.wall / plain.wall)
     for staleness, found in ratios.items():
+        rounds = f"{len(found)} {plural(len(found), 'round')}"
         print(
             f"at most {staleness} updates old: {statistics.median(found):.2f} of the synchronous "
-            f"wall time ({min(found):.2f} to {max(found):.2f}, {len(found)} {plural(len(found), 'round')})"
+            f"wall time ({min(found):.2f} to {max(found):.2f}, {rounds})"
         )
 
 
