@@ -98,7 +98,7 @@ def overview_table(
         current_tracks: The tracks.
     """
     kinds, tasks = _axes(current_tracks)
-    mean = ["mean"] if len(tasks) > 1 else []
+    several = len(tasks) > 1
     rows = []
     for kind in kinds:
         tracks = {task: found.get(_track(current_tracks, task, kind)) for task in tasks}
@@ -109,8 +109,11 @@ def overview_table(
         for recipe in (INIT, *recipes):
             cells = [_cell(tracks[task], recipe, task) for task in tasks]
             if any(cell != NOT_RUN for cell in cells):
-                rows.append([kind, recipe, *cells, *[_mean(tracks, recipe) for _ in mean]])
-    return markdown_table(("track", "method", *tasks, *mean), rows)
+                if several:
+                    cells.append(_mean(tracks, recipe))
+                rows.append([kind, recipe, *cells])
+    head = ("track", "method", *tasks, *(["mean"] if several else []))
+    return markdown_table(head, rows)
 
 
 def overview_figure(

@@ -47,7 +47,7 @@ is decided when all planned seeds of its methods are there, at least three of ea
 some of them, *not decided* has them and an interval that leaves it open.
 """
 OWN: Final = "Goals of the tracks"
-"""Heading of the claims that are nobody's."""
+"""Heading of the claims that name nobody."""
 PLOTS: Final = ("validation/success", "rollout/success", "policy/entropy", "kl_old/clipped_mean")
 HEAD: Final = (
     "recipe",

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from baselines.study.cells import Finished, init_cell
-from baselines.study.claims import Claim, ClaimVerdict, points, read_claims, verdicts
+from baselines.study.claims import Claim, ClaimVerdict, points, verdicts
 from baselines.study.current_tracks import CurrentTrack, current_tracks_of
 from baselines.study.methods import (
     TrackResults,
@@ -20,7 +20,6 @@ from baselines.study.pages.track_pages import beside_other_tracks
 from baselines.study.schema import Cell
 from benchmark.stats.formatting import points_text
 from benchmark.stats.paired import difference
-from tasks.errors import UserError
 from tests.support.training.study_cells import finish
 from tests.support.training.tiny_study import MIXED
 
@@ -191,56 +190,6 @@ def test_a_claim_about_what_the_study_does_not_run_is_not_run(
     assert (verdict.outcome, verdict.numbers) == ("not run", "the study does not run sampo here")
     elsewhere = Claim(claim="Elsewhere.", track="other", learns=("gspo",))
     assert verdicts([elsewhere], {"fixed": results}) == []
-
-
-@pytest.mark.parametrize(
-    ("rule", "message"),
-    [
-        ("", "give one rule"),
-        (", best: grpo, learns: [grpo]", "give one rule"),
-        (", best: grpo, by: 0.1", "by and gain belong to learns"),
-        (", holds: grpo, among: [gspo]", "among belongs to best"),
-        (", learns: []", "learns"),
-        (", compared: grpo", "compared and against belong together"),
-        (", holds: grpo, against: [u]", "compared and against belong together"),
-        (", holds: grpo, above: 0.1", "above and at belong to compared"),
-        (", compared: grpo, against: [u, v], at: seconds", "at: seconds compares with one track"),
-        (", better: [grpo]", "better"),
-        (", bets: grpo", "bets: Extra inputs"),
-    ],
-)
-def test_a_claim_has_one_rule(tmp_path: Path, rule: str, message: str) -> None:
-    path = tmp_path / "claims.yaml"
-    path.write_text(f"claims: [{{claim: So., track: t{rule}}}]")
-    with pytest.raises(UserError) as refused:
-        read_claims(path)
-    assert message in str(refused.value)
-    assert "claims.0" in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("claim", "message"),
-    [
-        ("track: mth, holds: grpo", "'So.': there is no track 'mth'; did you mean math?"),
-        (
-            "track: fixed, compared: grpo, against: [mixe]",
-            "'So.': there is no track 'mixe'; did you mean mixed or fixed?",
-        ),
-        (
-            "track: fixed, holds: gpro",
-            "'So.': there is no recipe 'gpro'; did you mean gspo, grpo or gigpo?",
-        ),
-    ],
-)
-def test_a_claim_about_nothing_is_a_mistake(
-    tmp_path: Path, tiny_tracks: Path, claim: str, message: str
-) -> None:
-    del tiny_tracks
-    path = tmp_path / "claims.yaml"
-    path.write_text(f"claims: [{{claim: So., {claim}}}]")
-    with pytest.raises(UserError) as refused:
-        read_claims(path)
-    assert str(refused.value) == f"{path}: {message}"
 
 
 def two_paces(folder: Path, current_track: CurrentTrack) -> TrackResults:

@@ -1,0 +1,58 @@
+"""Files of claims: what in them is a mistake, and how it is said."""
+
+from pathlib import Path
+
+import pytest
+
+from baselines.study.claims import read_claims
+from tasks.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ("", "give one rule"),
+        (", best: grpo, learns: [grpo]", "give one rule"),
+        (", best: grpo, by: 0.1", "by and gain belong to learns"),
+        (", holds: grpo, among: [gspo]", "among belongs to best"),
+        (", learns: []", "learns"),
+        (", compared: grpo", "compared and against belong together"),
+        (", holds: grpo, against: [u]", "compared and against belong together"),
+        (", holds: grpo, above: 0.1", "above and at belong to compared"),
+        (", compared: grpo, against: [u, v], at: seconds", "at: seconds compares with one track"),
+        (", better: [grpo]", "better"),
+        (", bets: grpo", "bets: Extra inputs"),
+    ],
+)
+def test_a_claim_has_one_rule(tmp_path: Path, rule: str, message: str) -> None:
+    path = tmp_path / "claims.yaml"
+    path.write_text(f"claims: [{{claim: So., track: t{rule}}}]")
+    with pytest.raises(UserError) as refused:
+        read_claims(path)
+    assert message in str(refused.value)
+    assert "claims.0" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("claim", "message"),
+    [
+        ("track: mth, holds: grpo", "'So.': there is no track 'mth'; did you mean math?"),
+        (
+            "track: fixed, compared: grpo, against: [mixe]",
+            "'So.': there is no track 'mixe'; did you mean mixed or fixed?",
+        ),
+        (
+            "track: fixed, holds: gpro",
+            "'So.': there is no recipe 'gpro'; did you mean gspo, grpo or gigpo?",
+        ),
+    ],
+)
+def test_a_claim_about_nothing_is_a_mistake(
+    tmp_path: Path, tiny_tracks: Path, claim: str, message: str
+) -> None:
+    del tiny_tracks
+    path = tmp_path / "claims.yaml"
+    path.write_text(f"claims: [{{claim: So., {claim}}}]")
+    with pytest.raises(UserError) as refused:
+        read_claims(path)
+    assert str(refused.value) == f"{path}: {message}"
