@@ -1,6 +1,7 @@
-"""Estimates the cost of a study from measured runs; unmeasured parts are marked as guesses."""
+"""What a study has cost and will cost, from measured runs; what is not measured is a guess."""
 
 import statistics
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -74,6 +75,22 @@ def estimate(
             tuned.add(method)
         total, known = total + seconds, known + 1
     return TimeLeft(total, known, len(trained) - known)
+
+
+def spent(
+    finished: Sequence[Finished], current_tracks: Mapping[str, CurrentTrack]
+) -> dict[str, float]:
+    """CPU seconds of finished cells by the tasks that they train, tuning and evaluation included.
+
+    Args:
+        finished: What there is.
+        current_tracks: The tracks; a track of several tasks counts for all of them together.
+    """
+    seconds: dict[str, float] = defaultdict(float)
+    for each in finished:
+        tasks = current_tracks[each.cell.track].track.tasks
+        seconds[" + ".join(tasks)] += sum(each.facts.cpu_seconds.values())
+    return dict(seconds)
 
 
 def cost(

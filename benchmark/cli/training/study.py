@@ -99,14 +99,16 @@ def _left(
 def _status(
     arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "StudySetting"
 ) -> int:
+    from baselines.study.estimate import duration, spent
     from baselines.study.status import rows_of
     from baselines.study.workspace import survey
 
     found = survey(cells, setting.current_tracks, setting.results)
     rows = rows_of(cells, found, setting)
     left = _left(found.missing, list(found.finished), setting)
+    by_task = spent(found.finished, setting.current_tracks)
     if arguments.json:
-        say(json.dumps({"left": left, "rows": rows}, indent=1))
+        say(json.dumps({"left": left, "spent_cpu_seconds": by_task, "rows": rows}, indent=1))
         return 0
     table = PlainTable(box=None, pad_edge=False)
     for column in ("track", "recipe", "finished", "running", "missing", "collapsed", "gain"):
@@ -127,6 +129,9 @@ def _status(
         for kind in ("failed", "outdated"):
             for seed, reason in row[kind].items():
                 say(f"{row['track']} {row['recipe']} seed {seed} {kind}: {reason}")
+    if by_task:
+        texts = (f"{duration(seconds)} on {tasks}" for tasks, seconds in by_task.items())
+        say(f"CPU time of finished runs: {', '.join(texts)}")
     say(f"{len(found.finished)} of {len(cells)} runs are finished; {left}")
     return 0
 

@@ -237,6 +237,8 @@ def test_status_says_what_is_finished_running_failed_and_missing(
     assert rows["cispo"]["missing"] == [1]
     # The one finished run of CISPO took a minute.
     assert found["left"] == "about 60 s of CPU time left"
+    # Two runs of GRPO, one of CISPO and the init, a minute each; two of SAMPO, two minutes each.
+    assert found["spent_cpu_seconds"] == {"sokoban": 8 * 60}
     began = process_start(os.getpid())
     assert began is not None
     # This process; another one that has been given its number since; an older version's file.
@@ -250,6 +252,7 @@ def test_status_says_what_is_finished_running_failed_and_missing(
     assert study(folder, "status") == 0
     said = capsys.readouterr().out
     assert "fixed cispo seed 1 failed: train ended with exit code 2" in said
+    assert "CPU time of finished runs: 8 min on sokoban" in said
     assert "6 of 7 runs are finished" in said
 
 
