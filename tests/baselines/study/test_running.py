@@ -10,6 +10,7 @@ import random
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,12 @@ def end(process: "subprocess.Popen[str]") -> str:
 
 def lines_written(folder: Path) -> int:
     """Lines of all logs and records of a study's runs."""
-    files = [*folder.rglob("training_log.jsonl"), *folder.rglob("episodes.jsonl")]
-    return sum(path.read_bytes().count(b"\n") for path in files)
+    lines = 0
+    for path in (*folder.rglob("training_log.jsonl"), *folder.rglob("episodes.jsonl")):
+        # A run that was killed before its first checkpoint sets its log aside and begins again.
+        with suppress(FileNotFoundError):
+            lines += path.read_bytes().count(b"\n")
+    return lines
 
 
 def kill_after_progress(
