@@ -12,6 +12,7 @@ from itertools import zip_longest
 from pathlib import PurePosixPath
 from typing import Final
 
+from benchmark.engines.core.devices import as_on
 from benchmark.engines.core.names import LOADING
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.protocol import NAME, OPTIONS, protocol_text
@@ -61,6 +62,8 @@ class Commands:
             for weights which the authors alone have; None for a policy.
         runs: For each run of the checkpoint the words of its evaluation and its folder.
         reason: Why the training has no command, on one line; empty if it has one or no log.
+        environment: Variables with which this machine computes as the one where the training ran,
+            or without a training the first run.
     """
 
     seed: int
@@ -69,6 +72,7 @@ class Commands:
     model: str | None
     runs: tuple[tuple[Words, str], ...]
     reason: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def train_words(self) -> Words | None:
@@ -79,6 +83,7 @@ class Commands:
     def lines(self) -> tuple[str, ...]:
         """All of it as text for a shell, with remarks behind `#`."""
         found = [f"# seed {self.seed}: {self.reason}"] if self.reason else []
+        found += [f"export {name}={value}" for name, value in self.environment.items()]
         if self.train is not None and self.train_words is not None:
             found += [f"# {self.train.note}"] if self.train.note else []
             for path, text in self.train.files.items():
@@ -141,7 +146,9 @@ def commands_of(
         panels = [f"{panel.task}/{panel.panel}" for panel in manifest.panels]
         suffix = f"-{number}" if number else ""
         runs.append((eval_words(model, panels, _options(manifest)), f"{folder}-eval{suffix}"))
-    return Commands(seed, train, folder, model, tuple(runs), reason)
+    engine = manifests[0].engine if log is None else log.start.engine
+    environment = as_on(engine.get("device_name"))
+    return Commands(seed, train, folder, model, tuple(runs), reason, environment)
 
 
 def _model(model: ModelIdentity, seed: int, trained: str | None) -> str | None:

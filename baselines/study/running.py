@@ -17,6 +17,7 @@ from baselines.study.rates import keep_rate, known_rate, share_tuning, tuning_co
 from baselines.study.schema import Cell
 from baselines.study.workspace import RunState, StudySetting, read_state, write_state
 from baselines.training.checkpoints import LAST
+from benchmark.engines.core.devices import AVX2
 from benchmark.files import lock_folder
 from benchmark.track_schema import RateGrid
 from tasks.errors import UserError
@@ -144,7 +145,7 @@ def _begin(cell: Cell, setting: StudySetting) -> _Job:
     steps = _steps(cell, setting)
     step, arguments = next(steps)
     cpu = read_state(folder).cpu_seconds
-    child = Child([*setting.command, *arguments], folder / OUTPUT)
+    child = Child([*setting.command, *arguments], folder / OUTPUT, AVX2)
     job = _Job(cell, folder, steps, step, child, cpu, time.monotonic())
     job.save(child.pid)
     return job
@@ -183,7 +184,7 @@ def _advance(
     assert following is not None
     job.cpu = job.cpu_seconds
     job.step, arguments = following
-    job.child = Child([*setting.command, *arguments], job.folder / OUTPUT)
+    job.child = Child([*setting.command, *arguments], job.folder / OUTPUT, AVX2)
     job.save(job.child.pid)
     return True
 

@@ -39,6 +39,7 @@ from benchmark.engines.core.chat import Chat, quiet_transformers
 from benchmark.engines.core.metered import MeteredEngine
 from benchmark.flat import tracker_values
 from benchmark.hosts.choose import EnvPool
+from benchmark.logs.lines import Start
 from benchmark.logs.training_log import (
     LOG,
     TrainingLogWriter,
@@ -167,11 +168,23 @@ class Trainer:
             earlier = read_training_log(self.run.folder / LOG)
             self.validator.recall(earlier.validations)
             self._early_stopping.recall(earlier)
+            self._say_where(earlier.start)
         await self._hand_over()
         if self.older is not None and self.older_weights is not None:
             await self.older.load_weights(self.older_weights.items(), self.state.older_version)
         if not resumed and self.config.validation.every is not None:
             await self._validate(0)
+
+    def _say_where(self, start: Start) -> None:
+        """Warn if the run began on another device: it is no longer what one machine repeats."""
+        began, here = start.engine.get("device_name"), self.engine.describe().get("device_name")
+        if began is not None and began != here:
+            log.warning(
+                "the run began on %s and continues on %s, which rounds differently: nobody can "
+                "repeat it to the bit",
+                began,
+                here,
+            )
 
     def stop(self) -> None:
         """Stop with a checkpoint: at once while episodes are played, else after the update.

@@ -25,7 +25,7 @@ LOADED = {"kind": "transformers", "dtype": "float32", "device": "cpu"}
 
 
 def manifest(model: ModelIdentity) -> Manifest:
-    return make_manifest().model_copy(update={"model": model, "engine": LOADED})
+    return make_manifest().model_copy(update={"model": model, "engine": dict(LOADED)})
 
 
 def log_of(folder: Path, *lines: Line, name: str = "log") -> TrainingLog:
@@ -82,6 +82,20 @@ def test_with_a_log_the_same_checkpoint_is_trained_and_played(tmp_path: Path, na
         "arlarena-bench train --recipe 'out/my own.yaml' --out out/s4",
         f"arlarena-bench eval --model out/s4/{checkpoint} {PLAYED}",
     )
+
+
+def test_the_instructions_of_the_other_cpu_are_asked_for(tmp_path: Path) -> None:
+    """Those of the training; those of the evaluation where there is none."""
+    model = ModelIdentity(name="last", kind="folder", sha256=WEIGHTS)
+    played = manifest(model)
+    played.engine["device_name"] = "A CPU, AVX512"
+    start = start_line()
+    start["engine"] = {**LOADED, "device_name": "A CPU, AVX2"}
+    log = read_training_log(write_log(tmp_path / "log.jsonl", [start, update_line(1)]))
+    found = commands_of(4, [played], log, trained, "out")
+    assert found.environment == {"ATEN_CPU_CAPABILITY": "avx2"}
+    assert found.lines[0] == "export ATEN_CPU_CAPABILITY=avx2"
+    assert commands_of(4, [played], None, None, "out").environment == {}
 
 
 def test_a_training_without_a_command_says_why(tmp_path: Path) -> None:

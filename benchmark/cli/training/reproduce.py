@@ -4,7 +4,7 @@ import argparse
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmark.cli.from_baselines import check_init, train_command
@@ -116,9 +116,9 @@ def _reproduce(point: ReadCheckpoint, commands: Commands) -> bool:
     if commands.train is not None and commands.train_words is not None:
         for path, text in commands.train.files.items():
             _write(Path(path), text)
-        _call(commands.train_words)
+        _call(commands.train_words, commands.environment)
     for words, out in commands.runs:
-        _call((*words, "--out", out))
+        _call((*words, "--out", out), commands.environment)
     say(f"\nseed {commands.seed}")
     equal = commands.train is not None and _compare_weights(point, commands)
     tied = True
@@ -144,9 +144,13 @@ def _compare_weights(point: ReadCheckpoint, commands: Commands) -> bool:
 
 
 def _log_lines(theirs: TrainingLog, ours: TrainingLog) -> list[str]:
-    """Where two logs differ first, and which versions do."""
+    """Where two logs differ first, and whether their devices and versions do."""
     found = first_difference(theirs, ours)
     lines = [f"first difference of the logs: {found.text}" if found else "the logs are identical"]
+    then, now = (log.start.engine.get("device_name") for log in (theirs, ours))
+    if then != now:
+        was = "not recorded" if then is None else then
+        lines.append(f"devices, each of which rounds in its own way: {was} (entry), {now} (here)")
     before, here = theirs.start.versions, versions()
     differing = [
         f"{name} {before[name]} (entry) and {here.get(name, 'none')} (here)"
@@ -169,8 +173,12 @@ def _write(path: Path, text: str) -> None:
         raise UserError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def _call(words: Sequence[str]) -> None:
+def _call(words: Sequence[str], environment: Mapping[str, str]) -> None:
     """Run one of our own commands in a process of its own, so that nothing is left of it.
+
+    Args:
+        words: The command.
+        environment: Variables that it needs.
 
     Raises:
         UserError: It failed; it has said why.
@@ -179,9 +187,9 @@ def _call(words: Sequence[str]) -> None:
     say(f"$ {command_text(words)}", flush=True)
     program = [sys.executable, "-m", "benchmark.cli", *words[1:]]
     # Threads add in another order: weights are equal to the bit on one alone.
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    whole = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
     # The words are checked values of a log, and each is one argument of this program.
-    code = subprocess.run(program, env=environment, check=False).returncode  # noqa: S603
+    code = subprocess.run(program, env=whole, check=False).returncode  # noqa: S603
     if code in (130, -2):
         raise KeyboardInterrupt
     if code:

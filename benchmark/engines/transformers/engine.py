@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, PreT
 
 from benchmark.engines.core.base import PLAIN_CHAT, ChatOptions
 from benchmark.engines.core.chat import Chat, quiet_transformers
+from benchmark.engines.core.devices import cpu_name
 from benchmark.engines.core.names import DTYPES
 from benchmark.engines.core.tickets import Result, Ticket
 from benchmark.engines.core.vision import reads_images
@@ -78,11 +79,12 @@ class TransformersEngine(WorkerEngine):
         self._decoder: Decoder | None = None
 
     def describe(self) -> dict[str, Any]:
-        """Kind, data type, device, context, batch and versions."""
+        """Kind, data type, device and its name, context, batch and versions."""
         return {
             "kind": self.name,
             "dtype": self._dtype,
             "device": self._device,
+            "device_name": cpu_name() if self._device == "cpu" else torch.cuda.get_device_name(),
             "context": self._context,
             "max_batch": self._max_batch,
             **self._opening(),

@@ -98,6 +98,7 @@ class VllmEngine(WorkerEngine):
         self._folder = folder
         self._dtype = dtype
         self._device = ""
+        self._device_name = ""
         self._version = ""
         chosen = {
             "gpu_memory_utilization": gpu_memory_utilization,
@@ -119,13 +120,14 @@ class VllmEngine(WorkerEngine):
         self._updates = 0
 
     def describe(self) -> dict[str, Any]:
-        """Kind, data type, device, context, options and versions."""
+        """Kind, data type, device and its name, context, options and versions."""
         import torch
 
         return {
             "kind": self.name,
             "dtype": self._dtype,
             "device": self._device,
+            "device_name": self._device_name,
             "context": self._context,
             "options": {**self._options, **self._model_args},
             **({"model_args": self._telling_args()} if self._telling_args() else {}),
@@ -167,7 +169,11 @@ class VllmEngine(WorkerEngine):
         self._dtype = str(config.dtype).removeprefix("torch.")
         self._device = "cuda" if cuda else "cpu"
         from vllm import __version__
+        from vllm.platforms import current_platform
 
+        from benchmark.engines.core.devices import cpu_name
+
+        self._device_name = current_platform.get_device_name() if cuda else cpu_name()
         self._version = __version__
         self._llm.set_weight_version("0")
         self._stop_ids = sorted(chat.stop_ids)

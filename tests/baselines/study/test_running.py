@@ -6,6 +6,7 @@ enough to do.
 
 import json
 import os
+import platform
 import random
 import signal
 import subprocess
@@ -165,6 +166,8 @@ def test_a_killed_study_ends_with_the_logs_of_one_that_was_not(
         assert read_plays(one) == read_plays(other)
         if one.log is not None:
             assert content(one) == content(other)
+            name = content(one)[0]["engine"]["device_name"]
+            assert name.endswith(", AVX2") == (platform.machine() == "x86_64")
             tuning += one.facts.cpu_seconds.get("tune", 0.0)
     # The short trainings were made once for both seeds, and their cost is not that of a run.
     assert tuning > 1

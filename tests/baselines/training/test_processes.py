@@ -12,6 +12,7 @@ import pytest
 
 from baselines.training.processes import FAILED_ELSEWHERE
 from benchmark.cli.main import main
+from benchmark.engines.core.devices import cpu_name
 from benchmark.logs.training_log import LOG, read_training_log
 from tests.baselines.training.test_trainer import train
 from tests.support.training.ranks import ROOT, end_together, run_together
@@ -101,7 +102,9 @@ def test_accelerates_launcher_for_one_process_is_noticed(tmp_path: Path) -> None
     assert "torchrun --nproc_per_node N" in made.stderr
 
 
-def test_sigterm_leaves_a_checkpoint_that_the_run_goes_on_from(tmp_path: Path) -> None:
+def test_sigterm_leaves_a_checkpoint_that_the_run_goes_on_from(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     folder = tmp_path / "run"
     settings = [*SMALL.split(), "checkpoint_every=100", "optimization.updates=100"]
     words = ["train", "--recipe", "grpo", "--init", "tiny-sokoban", "--out", str(folder)]
@@ -125,11 +128,16 @@ def test_sigterm_leaves_a_checkpoint_that_the_run_goes_on_from(tmp_path: Path) -
     made = len(read_training_log(log).updates)
     state = json.loads((folder / "last/state/training_state.json").read_text())
     assert state["update"] == made >= 2
-    # What follows is what would have followed.
+    # What follows is what would have followed, with a warning if it began on another machine.
+    start, _, rest = log.read_text().partition("\n")
+    log.write_text(start.replace(cpu_name(), "a CPU, AVX2") + "\n" + rest)
     more = [word.replace("updates=100", f"updates={made + 1}") for word in words]
     assert main(more) == 0
+    assert f"the run began on a CPU, AVX2 and continues on {cpu_name()}" in caplog.text
+    caplog.clear()
     whole = [word.replace(str(folder), str(tmp_path / "whole")) for word in more]
     assert main(whole) == 0
+    assert "the run began on" not in caplog.text
     resumed, straight = (read_training_log(tmp_path / n / LOG) for n in ("run", "whole"))
     for name in ("policy/loss", "policy/grad_norm", "rollout/return"):
         assert resumed.series(name) == straight.series(name)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.cli.main import EXIT_USER_ERROR, main
+from benchmark.engines.core.devices import cpu_name
 from benchmark.evaluation.run_folder import read_run
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import from_folder
@@ -71,13 +72,19 @@ def test_an_entry_is_made_again_to_the_same_weights(
     # Weights of another hash, as on another machine: the log says from where on.
     copy = Copy(Path(shutil.copytree(entries / "20260102_small", tmp_path / "20260102_small")))
     _change_weights(copy)
-    copy.log(lambda lines: [*lines[:-1], {**lines[-1], "policy/loss": 0.125}], seed=7)
+    copy.log(_from_elsewhere, seed=7)
     ((low, high),) = re.findall(r"points \[([+-][0-9.]+), ([+-][0-9.]+)\], McNemar", said)
     tied = float(low) <= 0 <= float(high)
     assert reproduce(tmp_path, "20260102_small", *out) == (0 if tied else 1)
     said = capfd.readouterr().out
     assert f"the weights differ: SHA-256 {'0' * 64} (entry), " in said
     assert "first difference of the logs: update 2, policy/loss: 0.125 (entry) and " in said
+    assert f"each of which rounds in its own way: a CPU, AVX2 (entry), {cpu_name()} (here)" in said
+
+
+def _from_elsewhere(lines: list[Line]) -> list[Line]:
+    engine = {**lines[0]["engine"], "device_name": "a CPU, AVX2"}
+    return [{**lines[0], "engine": engine}, *lines[1:-1], {**lines[-1], "policy/loss": 0.125}]
 
 
 def _change_weights(copy: Copy) -> None:

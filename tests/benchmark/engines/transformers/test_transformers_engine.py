@@ -15,6 +15,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from benchmark.engines.core.base import EngineDown, Generation, PromptTooLong, Request, Sampling
 from benchmark.engines.core.chat import Chat
+from benchmark.engines.core.devices import cpu_name
 from benchmark.engines.transformers.decoding import draw, uniforms
 from benchmark.engines.transformers.engine import TransformersEngine
 from tasks.errors import UserError
@@ -321,6 +322,7 @@ async def test_describe(folder: Path, dtype: str) -> None:
         "kind": "transformers",
         "dtype": "float32" if dtype == "auto" else dtype,
         "device": "cpu",
+        "device_name": cpu_name(),
         "context": CONTEXT,
         "max_batch": 3,
     }

@@ -15,6 +15,7 @@ import torch
 
 from benchmark.engines.core.base import EngineDown, Generation, PromptTooLong, Sampling
 from benchmark.engines.core.chat import Chat
+from benchmark.engines.core.devices import cpu_name
 from benchmark.engines.core.worker import WorkerEngine
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.engines.vllm.build import (
@@ -154,7 +155,7 @@ async def test_describe(engine: VllmEngine) -> None:
     assert facts.pop("versions").keys() == {"vllm", "torch"}
     assert (facts["kind"], facts["context"], facts["options"]) == ("vllm", CONTEXT, {})
     if facts["device"] == "cpu":
-        assert facts["dtype"] == "float32"
+        assert (facts["dtype"], facts["device_name"]) == ("float32", cpu_name())
 
 
 @pytest.mark.vllm
