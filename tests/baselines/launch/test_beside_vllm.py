@@ -1,10 +1,11 @@
-"""Two processes of the trainer beside a real vLLM server, as one run."""
+"""Doctor, and two processes of the trainer, beside a real vLLM server."""
 
 import json
 import shlex
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,18 +23,21 @@ pytestmark = [
 ]
 
 
-def test_two_processes_train_beside_a_vllm_server(tmp_path: Path) -> None:
+def test_doctor_and_two_processes_of_the_trainer_use_a_vllm_server(tmp_path: Path) -> None:
+    """A server takes a minute to start, so that all use one, as its only clients."""
     exchange, server = tmp_path / "weights", vllm_server()
-    waits, overlaps = tmp_path / "waits", tmp_path / "overlaps"
-    # A server takes a minute to start, so that both runs use one, as its only clients.
+    waits, overlaps, page = tmp_path / "waits", tmp_path / "overlaps", tmp_path / "doctor.json"
+    words = ["doctor", "--endpoint", f"{server[1]}/v1", "--served-model", "ckpt", "--json"]
+    doctor = shlex.join([sys.executable, "-m", "benchmark.cli", *words])
     trainers = [
         trainer_beside(server[1], waits, ["optimization.updates=2"], exchange),
         trainer_beside(server[1], overlaps, ["optimization.updates=3"], exchange, ASYNCHRONOUS),
     ]
-    script = " && ".join(shlex.join(one.words) for one in trainers)
-    both = Command(("sh", "-c", script), trainers[0].environment)
-    assert run_fleet([server], both, tmp_path / "logs", exchange) == 0
+    script = [f"{doctor} > {shlex.quote(str(page))}", *(shlex.join(one.words) for one in trainers)]
+    all_of_it = Command(("sh", "-c", " && ".join(script)), trainers[0].environment)
+    assert run_fleet([server], all_of_it, tmp_path / "logs", exchange) == 0
     assert not exchange.exists()
+    check_page(json.loads(page.read_bytes()))
     for run in (waits, overlaps):
         log = read_training_log(run / LOG)
         assert log.start.engine["server"] == "vllm"
@@ -47,12 +51,8 @@ def test_two_processes_train_beside_a_vllm_server(tmp_path: Path) -> None:
     assert ages[0] == 0 and max(ages[1:]) == 1  # as many as --async-rollouts allows
 
 
-def test_doctor_looks_at_a_vllm_server(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    server = vllm_server()
-    words = ["doctor", "--endpoint", f"{server[1]}/v1", "--served-model", "ckpt", "--json"]
-    doctor = Command((sys.executable, "-m", "benchmark.cli", *words))
-    assert run_fleet([server], doctor, tmp_path / "logs", tmp_path / "unused") == 0
-    page = json.loads(capfd.readouterr().out)
+def check_page(page: dict[str, Any]) -> None:
+    """What doctor says of a vLLM server with which nothing is wrong."""
     assert page["problems"] == [] and page["smoke"]["engine"]["server"] == "vllm"
     # By vLLM's own checker: it joins tensors, and on CPUs packs twelve matrices away.
     given = page["smoke"]["weight_sync"]

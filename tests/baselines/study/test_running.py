@@ -23,7 +23,7 @@ from baselines.study.workspace import read_state
 from benchmark.archive import read_compressed
 from tests.support.training.tiny_study import command, make_tracks
 
-KILLS = int(os.environ.get("STUDY_KILLS", "2"))
+KILLS = int(os.environ.get("STUDY_KILLS", "1"))
 PATIENCE = 900.0
 """Seconds that a study on a busy machine may take."""
 
