@@ -12,7 +12,7 @@ from itertools import zip_longest
 from pathlib import PurePosixPath
 from typing import Final
 
-from benchmark.engines.core.devices import as_on
+from benchmark.engines.core.devices import DEVICE_NAME, as_on
 from benchmark.engines.core.names import LOADING
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.protocol import NAME, OPTIONS, protocol_text
@@ -51,6 +51,21 @@ where no command of this version does (`baselines.reproduction.train_command`)."
 
 
 @dataclass(frozen=True, slots=True)
+class PlayCommand:
+    """An evaluation.
+
+    Attributes:
+        words: Of the whole command.
+        out: Folder that it writes.
+        device: What the engine called its device in the run that is repeated.
+    """
+
+    words: Words
+    out: str
+    device: object = None
+
+
+@dataclass(frozen=True, slots=True)
 class Commands:
     """How one checkpoint of an entry is made and played again.
 
@@ -60,19 +75,18 @@ class Commands:
         out: Folder of the training.
         model: What the evaluation plays: a folder, a name, or words in angle brackets that stand
             for weights which the authors alone have; None for a policy.
-        runs: For each run of the checkpoint the words of its evaluation and its folder.
+        runs: For each run of the checkpoint its evaluation.
         reason: Why the training has no command, on one line; empty if it has one or no log.
-        environment: Variables with which this machine computes as the one where the training ran,
-            or without a training the first run.
+        device: What the training's engine called its device; None if the log does not say.
     """
 
     seed: int
     train: TrainCommand | None
     out: str
     model: str | None
-    runs: tuple[tuple[Words, str], ...]
+    runs: tuple[PlayCommand, ...]
     reason: str = ""
-    environment: Mapping[str, str] = field(default_factory=dict)
+    device: object = None
 
     @property
     def train_words(self) -> Words | None:
@@ -83,15 +97,20 @@ class Commands:
     def lines(self) -> tuple[str, ...]:
         """All of it as text for a shell, with remarks behind `#`."""
         found = [f"# seed {self.seed}: {self.reason}"] if self.reason else []
-        found += [f"export {name}={value}" for name, value in self.environment.items()]
         if self.train is not None and self.train_words is not None:
             found += [f"# {self.train.note}"] if self.train.note else []
             for path, text in self.train.files.items():
                 folder = shlex.quote(str(PurePosixPath(path).parent))
                 found += [f"mkdir -p {folder}", f"cat > {shlex.quote(path)} <<'END'"]
                 found += [*text.splitlines(), "END"]
-            found.append(command_text(self.train_words))
-        return (*found, *(command_text((*words, "--out", out)) for words, out in self.runs))
+            found.append(line_on(self.device, self.train_words))
+        return (*found, *(line_on(run.device, run.words) for run in self.runs))
+
+
+def line_on(device: object, words: Sequence[str]) -> str:
+    """A command for a shell that computes as another device did (`devices.as_on`)."""
+    variables = (f"{name}={value}" for name, value in as_on(device).items())
+    return " ".join([*variables, command_text(words)])
 
 
 def command_text(words: Sequence[str]) -> str:
@@ -144,11 +163,11 @@ def commands_of(
     runs = []
     for number, manifest in enumerate(manifests):
         panels = [f"{panel.task}/{panel.panel}" for panel in manifest.panels]
-        suffix = f"-{number}" if number else ""
-        runs.append((eval_words(model, panels, _options(manifest)), f"{folder}-eval{suffix}"))
-    engine = manifests[0].engine if log is None else log.start.engine
-    environment = as_on(engine.get("device_name"))
-    return Commands(seed, train, folder, model, tuple(runs), reason, environment)
+        at = f"{folder}-eval-{number}" if number else f"{folder}-eval"
+        words = (*eval_words(model, panels, _options(manifest)), "--out", at)
+        runs.append(PlayCommand(words, at, manifest.engine.get(DEVICE_NAME)))
+    device = None if log is None else log.start.engine.get(DEVICE_NAME)
+    return Commands(seed, train, folder, model, tuple(runs), reason, device)
 
 
 def _model(model: ModelIdentity, seed: int, trained: str | None) -> str | None:

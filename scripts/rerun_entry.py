@@ -19,7 +19,6 @@ it does not.
 
 import argparse
 import asyncio
-import os
 import subprocess
 import sys
 import tempfile
@@ -32,6 +31,7 @@ from baselines.inits.registry import find_model
 from baselines.reproduction import train_command
 from benchmark.cli.commands.submit import context_here
 from benchmark.commands_of_entry import commands_of
+from benchmark.engines.core.devices import DEVICE_NAME, lacking, repeating
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.files import write_atomically
 from benchmark.logs.training_log import LOG, read_training_log
@@ -198,18 +198,27 @@ def _begun(point: ReadCheckpoint, updates: int) -> str | None:
         )
         if commands.train is None or commands.train_words is None:
             raise UserError(f"seed {point.checkpoint.seed}: {commands.reason}")
+        if (missing := lacking(commands.device)) is not None:
+            raise UserError(
+                f"seed {point.checkpoint.seed}: trained with {missing}, which this CPU has not "
+                "got: nothing can be repeated to the bit here"
+            )
         for path, text in commands.train.files.items():
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             write_atomically(Path(path), text.encode())
         log = Path(commands.out) / LOG
         words = [sys.executable, "-m", "benchmark.cli", *commands.train_words[1:]]
-        # Threads add in another order: runs repeat to the bit on one alone.
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        environment = repeating(commands.device)
         with subprocess.Popen(words, env=environment) as training:  # noqa: S603 - our own command
             while training.poll() is None and not _has(log, updates):
                 time.sleep(POLL_S)
             training.terminate()
-        return same_start(point.log, read_training_log(log, allow_torn=True), updates)
+        again = read_training_log(log, allow_torn=True)
+    found = same_start(point.log, again, updates)
+    if found is None:
+        return None
+    devices = [each.start.engine.get(DEVICE_NAME, "not recorded") for each in (point.log, again)]
+    return f"{found} (device: {devices[0]}, here {devices[1]})"
 
 
 def _has(log: Path, updates: int) -> bool:

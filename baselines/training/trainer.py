@@ -36,6 +36,7 @@ from baselines.training.tracking import tracker_settings
 from baselines.training.validation import Validator
 from benchmark.engines.core.base import Engine
 from benchmark.engines.core.chat import Chat, quiet_transformers
+from benchmark.engines.core.devices import DEVICE_NAME, as_on, instructions, lacking
 from benchmark.engines.core.metered import MeteredEngine
 from benchmark.flat import tracker_values
 from benchmark.hosts.choose import EnvPool
@@ -176,15 +177,21 @@ class Trainer:
             await self._validate(0)
 
     def _say_where(self, start: Start) -> None:
-        """Warn if the run began on another device: it is no longer what one machine repeats."""
-        began, here = start.engine.get("device_name"), self.engine.describe().get("device_name")
-        if began is not None and began != here:
-            log.warning(
-                "the run began on %s and continues on %s, which rounds differently: nobody can "
-                "repeat it to the bit",
-                began,
-                here,
-            )
+        """Warn if the run began with other vector instructions: nobody can repeat such a run."""
+        began, here = start.engine.get(DEVICE_NAME), self.engine.describe().get(DEVICE_NAME)
+        kinds = instructions(began), instructions(here)
+        if None in kinds or kinds[0] == kinds[1] or not self.accelerator.is_main_process:
+            return
+        advice = ""
+        if lacking(began) is None:
+            named = (f"{name}={value}" for name, value in as_on(began).items())
+            advice = "".join(f", unless you stop it and set {variable}" for variable in named)
+        log.warning(
+            "the run began on %s and continues on %s: nobody can repeat it to the bit%s",
+            began,
+            here,
+            advice,
+        )
 
     def stop(self) -> None:
         """Stop with a checkpoint: at once while episodes are played, else after the update.

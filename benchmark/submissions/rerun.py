@@ -3,8 +3,9 @@
 A replay says that actions earn their rewards, not who chose them. Whoever has the weights can ask
 them. A sample is drawn at random when the entry is there, played by the published weights under the
 entry's own protocol, and compared with the records.
-Of a run on a track, which repeats to the bit, first updates can be trained again (`same_start`):
-that says nothing of who played, and is the badge `first updates trained again`.
+Of a run on a track, which repeats to the bit on a CPU with the same vector instructions, first
+updates can be trained again (`same_start`): that says nothing of who played, and is the badge
+`first updates trained again`.
 
 The record of it, with day, commit, sample and result, stands in `reruns.yaml`, which maintainers
 sign off by merging it. It says that these weights give these answers, not whose weights they are.

@@ -84,8 +84,7 @@ def test_with_a_log_the_same_checkpoint_is_trained_and_played(tmp_path: Path, na
     )
 
 
-def test_the_instructions_of_the_other_cpu_are_asked_for(tmp_path: Path) -> None:
-    """Those of the training; those of the evaluation where there is none."""
+def test_every_command_asks_for_the_instructions_it_ran_with(tmp_path: Path) -> None:
     model = ModelIdentity(name="last", kind="folder", sha256=WEIGHTS)
     played = manifest(model)
     played.engine["device_name"] = "A CPU, AVX512"
@@ -93,9 +92,11 @@ def test_the_instructions_of_the_other_cpu_are_asked_for(tmp_path: Path) -> None
     start["engine"] = {**LOADED, "device_name": "A CPU, AVX2"}
     log = read_training_log(write_log(tmp_path / "log.jsonl", [start, update_line(1)]))
     found = commands_of(4, [played], log, trained, "out")
-    assert found.environment == {"ATEN_CPU_CAPABILITY": "avx2"}
-    assert found.lines[0] == "export ATEN_CPU_CAPABILITY=avx2"
-    assert commands_of(4, [played], None, None, "out").environment == {}
+    assert found.lines[-2].startswith("ATEN_CPU_CAPABILITY=avx2 arlarena-bench train ")
+    assert found.lines[-1].startswith("arlarena-bench eval ")
+    played.engine["device_name"] = "A CPU, AVX2"
+    (line,) = commands_of(4, [played], None, None, "out").lines
+    assert line.startswith("ATEN_CPU_CAPABILITY=avx2 arlarena-bench eval ")
 
 
 def test_a_training_without_a_command_says_why(tmp_path: Path) -> None:
@@ -110,7 +111,7 @@ def test_a_training_without_a_command_says_why(tmp_path: Path) -> None:
 def test_every_run_of_a_checkpoint_has_its_folder() -> None:
     model = ModelIdentity(name="tiny-sokoban", kind="init", sha256=WEIGHTS)
     found = commands_of(0, [manifest(model)] * 2, None, None, "out")
-    assert [out for _, out in found.runs] == ["out/s0-eval", "out/s0-eval-1"]
+    assert [run.out for run in found.runs] == ["out/s0-eval", "out/s0-eval-1"]
 
 
 @pytest.mark.parametrize(

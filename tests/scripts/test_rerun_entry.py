@@ -2,15 +2,20 @@
 
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from benchmark.engines.core import devices
+from benchmark.submissions.check import read_accepted
 from benchmark.submissions.reading.reruns import digest_of, read_reruns
 from scripts import rerun_entry
+from tasks.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 ENTRY = "20261125_tiny-all"
+TRAINED = "20261124_gigpo-sokoban-stress"
 OPTIONS = ("--commit", "a" * 40, "--by", "maintainer", "--episodes", "1")
 
 
@@ -72,3 +77,18 @@ def test_a_commit_without_the_entry_is_a_mistake(
     other = str(tmp_path / "clone" / "submissions" / "20270101_other")
     assert rerun_entry.main([other, *OPTIONS, "--head", pull_request]) == 2
     assert "20270101_other is not in the pull request" in capsys.readouterr().err
+
+
+def test_updates_are_not_trained_again_without_the_instructions_of_their_cpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Honest ones would differ."""
+    entry = read_accepted(ROOT / "submissions" / TRAINED)
+    log = entry.checkpoints[0].log
+    assert log is not None
+    engine = {**log.start.engine, devices.DEVICE_NAME: "a CPU, AVX512"}
+    log = replace(log, start=log.start.model_copy(update={"engine": engine}))
+    (tmp_path / "cpuinfo").write_text("flags : fpu avx2\n")
+    monkeypatch.setattr(devices, "_CPUINFO", tmp_path / "cpuinfo")
+    with pytest.raises(UserError, match="seed 0: trained with AVX512, which this CPU has not got"):
+        rerun_entry._begun(replace(entry.checkpoints[0], log=log), 1)

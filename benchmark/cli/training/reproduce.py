@@ -1,10 +1,9 @@
 """`arlarena-bench reproduce`: rerun an entry's own commands, and compare."""
 
 import argparse
-import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmark.cli.from_baselines import check_init, train_command
@@ -14,8 +13,10 @@ from benchmark.commands_of_entry import (
     command_text,
     commands_of,
     first_difference,
+    line_on,
     reproduction_folder,
 )
+from benchmark.engines.core.devices import DEVICE_NAME, lacking, repeating
 from benchmark.evaluation.compare import compare, comparison_text
 from benchmark.evaluation.replay import installed_panel
 from benchmark.evaluation.run_folder import read_run
@@ -34,6 +35,13 @@ def run(arguments: argparse.Namespace) -> int:
     entry = read_accepted(_find(arguments.entry, Path(arguments.submissions)))
     out = arguments.out or reproduction_folder(entry.folder.name)
     plans = [(point, _commands(point, out)) for point in _points(entry, arguments.seed)]
+    for _, commands in plans:
+        if (missing := lacking(commands.device)) is not None:
+            say(
+                f"note: seed {commands.seed} was trained with {missing}, which this CPU has not "
+                "got: its weights will be others, and success is what can be compared",
+                file=sys.stderr,
+            )
     if arguments.dry_run:
         problems = []
         for point, commands in plans:
@@ -116,15 +124,15 @@ def _reproduce(point: ReadCheckpoint, commands: Commands) -> bool:
     if commands.train is not None and commands.train_words is not None:
         for path, text in commands.train.files.items():
             _write(Path(path), text)
-        _call(commands.train_words, commands.environment)
-    for words, out in commands.runs:
-        _call((*words, "--out", out), commands.environment)
+        _call(commands.train_words, commands.device)
+    for command in commands.runs:
+        _call(command.words, command.device)
     say(f"\nseed {commands.seed}")
     equal = commands.train is not None and _compare_weights(point, commands)
     tied = True
-    for run, (_, out) in zip(point.runs, commands.runs, strict=True):
-        found = compare((run.manifest, run.records), read_run(Path(out)))
-        say(comparison_text(found, "the entry", out))
+    for run, command in zip(point.runs, commands.runs, strict=True):
+        found = compare((run.manifest, run.records), read_run(Path(command.out)))
+        say(comparison_text(found, "the entry", command.out))
         ends = [panel.success.difference for panel in found.panels]
         tied &= all(each.low <= 0 <= each.high for each in ends)
     return equal or tied
@@ -144,13 +152,11 @@ def _compare_weights(point: ReadCheckpoint, commands: Commands) -> bool:
 
 
 def _log_lines(theirs: TrainingLog, ours: TrainingLog) -> list[str]:
-    """Where two logs differ first, and whether their devices and versions do."""
+    """Where two logs differ first, their devices, and which versions differ."""
     found = first_difference(theirs, ours)
     lines = [f"first difference of the logs: {found.text}" if found else "the logs are identical"]
-    then, now = (log.start.engine.get("device_name") for log in (theirs, ours))
-    if then != now:
-        was = "not recorded" if then is None else then
-        lines.append(f"devices, each of which rounds in its own way: {was} (entry), {now} (here)")
+    devices = [log.start.engine.get(DEVICE_NAME, "not recorded") for log in (theirs, ours)]
+    lines.append(f"device: {devices[0]} (entry), {devices[1]} (here)")
     before, here = theirs.start.versions, versions()
     differing = [
         f"{name} {before[name]} (entry) and {here.get(name, 'none')} (here)"
@@ -173,23 +179,21 @@ def _write(path: Path, text: str) -> None:
         raise UserError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def _call(words: Sequence[str], environment: Mapping[str, str]) -> None:
+def _call(words: Sequence[str], device: object) -> None:
     """Run one of our own commands in a process of its own, so that nothing is left of it.
 
     Args:
         words: The command.
-        environment: Variables that it needs.
+        device: What computed the result that the command is to repeat.
 
     Raises:
         UserError: It failed; it has said why.
         KeyboardInterrupt: It was stopped.
     """
-    say(f"$ {command_text(words)}", flush=True)
+    say(f"$ {line_on(device, words)}", flush=True)
     program = [sys.executable, "-m", "benchmark.cli", *words[1:]]
-    # Threads add in another order: weights are equal to the bit on one alone.
-    whole = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
     # The words are checked values of a log, and each is one argument of this program.
-    code = subprocess.run(program, env=whole, check=False).returncode  # noqa: S603
+    code = subprocess.run(program, env=repeating(device), check=False).returncode  # noqa: S603
     if code in (130, -2):
         raise KeyboardInterrupt
     if code:

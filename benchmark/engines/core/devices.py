@@ -1,46 +1,74 @@
-"""What a device is called, so that a result says where it was computed.
+"""What a CPU is called, and how another one computes what it computed.
+
+On one thread in float32, what a CPU computes depends on its vector instructions. torch can leave
+some of them out: an EPYC with AVX-512 that was kept to AVX2 trained to the very weights of an EPYC
+without AVX-512, 2% slower. On Intel's CPUs this is not tried: there MKL chooses its own.
 
 Importing this does not import torch.
 """
 
+import os
 import platform
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-AVX2: Final[Mapping[str, str]] = MappingProxyType(
-    {"ATEN_CPU_CAPABILITY": "avx2"} if platform.machine() == "x86_64" else {}
-)
-"""Environment variables with which torch leaves AVX-512 out where there is any.
-
-An EPYC with AVX-512 then trained to the very weights of one without, 2% slower.
-"""
+DEVICE_NAME: Final = "device_name"
+"""Where an engine says what its device is called: by `cpu_name`, or the GPU's name."""
+LIMIT: Final = "ATEN_CPU_CAPABILITY"
+"""Environment variable: the most that torch is to use."""
+AVX2: Final[Mapping[str, str]] = MappingProxyType({LIMIT: "avx2"})
+_FLAGS: Final = {"DEFAULT": "fpu", "AVX2": "avx2", "AVX512": "avx512bw"}
+"""torch's names of vector instructions on x86, and a flag of CPUs that have them."""
 _SEPARATOR: Final = ", "
 _CPUINFO: Final = Path("/proc/cpuinfo")
 _MODEL: Final = "model name"
 
 
 def cpu_name() -> str:
-    """The processor and the vector instructions that torch uses: `AMD EPYC, AVX512`.
-
-    Sums are added in the order of these instructions, so another one rounds differently.
-    """
+    """The processor and the vector instructions that torch uses: `AMD EPYC, AVX512`."""
     import torch
 
-    model = platform.machine()
-    if _CPUINFO.is_file():
-        facts = (line.partition(":") for line in _CPUINFO.read_text().splitlines())
-        model = next((value.strip() for key, _, value in facts if key.strip() == _MODEL), model)
+    facts = (line.partition(":") for line in _cpuinfo().splitlines())
+    models = (value.strip() for key, _, value in facts if key.strip() == _MODEL)
+    model = next(models, platform.machine())
     return f"{model}{_SEPARATOR}{torch.backends.cpu.get_cpu_capability()}"
 
 
-def as_on(name: object) -> Mapping[str, str]:
-    """Environment variables with which torch computes here as on another CPU.
+def instructions(name: object) -> str | None:
+    """The vector instructions in a name by `cpu_name`; None in anything else, and off x86."""
+    last = str(name).rpartition(_SEPARATOR)[2]
+    return last if last in _FLAGS else None
 
-    Instructions can be left out, not added: what AVX-512 computed, only AVX-512 computes again.
+
+def lacking(name: object) -> str | None:
+    """The vector instructions of another CPU, by its `cpu_name`, if this one has not got them."""
+    wanted = instructions(name)
+    return None if wanted is None or _FLAGS[wanted] in _cpuinfo().split() else wanted
+
+
+def as_on(name: object) -> Mapping[str, str]:
+    """Environment variables with which torch computes as on another CPU, by its `cpu_name`.
+
+    They are none for AVX-512, of which nothing is left out, and for what names no CPU.
+    """
+    wanted = instructions(name)
+    return {} if wanted in (None, "AVX512") else {LIMIT: str(wanted).lower()}
+
+
+def repeating(name: object) -> dict[str, str]:
+    """The environment of a command that repeats on one thread what another CPU computed.
 
     Args:
-        name: What `cpu_name` called the other one; anything else is passed over.
+        name: Its `cpu_name`. What names no CPU leaves this process's choice of instructions.
     """
-    return AVX2 if str(name).rpartition(_SEPARATOR)[2] == "AVX2" else {}
+    # Threads add in another order.
+    whole = {**os.environ, "OMP_NUM_THREADS": "1"}
+    if instructions(name) is not None:
+        whole.pop(LIMIT, None)
+    return {**whole, **as_on(name)}
+
+
+def _cpuinfo() -> str:
+    return _CPUINFO.read_text() if _CPUINFO.is_file() else ""

@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, PreT
 
 from benchmark.engines.core.base import PLAIN_CHAT, ChatOptions
 from benchmark.engines.core.chat import Chat, quiet_transformers
-from benchmark.engines.core.devices import cpu_name
+from benchmark.engines.core.devices import DEVICE_NAME, cpu_name
 from benchmark.engines.core.names import DTYPES
 from benchmark.engines.core.tickets import Result, Ticket
 from benchmark.engines.core.vision import reads_images
@@ -72,6 +72,7 @@ class TransformersEngine(WorkerEngine):
         self._lora = lora
         self._dtype = dtype
         self._device = device
+        self._device_name = ""
         # A process of several has its own GPU, and the thread that decodes would take the first.
         self._gpu = torch.cuda.current_device() if torch.cuda.is_available() else None
         self._max_batch = max_batch
@@ -84,7 +85,7 @@ class TransformersEngine(WorkerEngine):
             "kind": self.name,
             "dtype": self._dtype,
             "device": self._device,
-            "device_name": cpu_name() if self._device == "cpu" else torch.cuda.get_device_name(),
+            DEVICE_NAME: self._device_name,
             "context": self._context,
             "max_batch": self._max_batch,
             **self._opening(),
@@ -102,6 +103,9 @@ class TransformersEngine(WorkerEngine):
             torch.set_num_threads(1)
         if self._device == "cuda":
             torch.cuda.set_device(self._gpu)
+        self._device_name = (
+            cpu_name() if self._device == "cpu" else torch.cuda.get_device_name(self._gpu)
+        )
         model = load_model(self._folder, self._dtype, self._device)
         if self._lora is not None:
             model = merged(model, self._lora)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from benchmark.engines.core.base import PLAIN_CHAT, ChatOptions, EngineError
 from benchmark.engines.core.chat import Chat
+from benchmark.engines.core.devices import DEVICE_NAME, cpu_name
 from benchmark.engines.core.names import DTYPES
 from benchmark.engines.core.tickets import Completion, Result, Ticket
 from benchmark.engines.core.worker import WorkerEngine
@@ -127,7 +128,7 @@ class VllmEngine(WorkerEngine):
             "kind": self.name,
             "dtype": self._dtype,
             "device": self._device,
-            "device_name": self._device_name,
+            DEVICE_NAME: self._device_name,
             "context": self._context,
             "options": {**self._options, **self._model_args},
             **({"model_args": self._telling_args()} if self._telling_args() else {}),
@@ -170,8 +171,6 @@ class VllmEngine(WorkerEngine):
         self._device = "cuda" if cuda else "cpu"
         from vllm import __version__
         from vllm.platforms import current_platform
-
-        from benchmark.engines.core.devices import cpu_name
 
         self._device_name = current_platform.get_device_name() if cuda else cpu_name()
         self._version = __version__

@@ -75,7 +75,8 @@ def _about(row: BoardRow) -> str:
         return (
             f"With a model: train every seed again ({', '.join(logged)}; --seed chooses one) with "
             "the configuration of its log, play the panels, and compare weights, logs and success. "
-            "On one thread in float32 with the same versions the weights are equal to the bit."
+            "On one CPU thread in float32, with the same versions and vector instructions, the "
+            "weights are equal to the bit."
         )
     if kinds == {"policy"}:
         return "Play the panels again by the same program."

@@ -128,12 +128,13 @@ def test_sigterm_leaves_a_checkpoint_that_the_run_goes_on_from(
     made = len(read_training_log(log).updates)
     state = json.loads((folder / "last/state/training_state.json").read_text())
     assert state["update"] == made >= 2
-    # What follows is what would have followed, with a warning if it began on another machine.
+    # What follows is what would have followed, with a warning if it began with other instructions.
     start, _, rest = log.read_text().partition("\n")
-    log.write_text(start.replace(cpu_name(), "a CPU, AVX2") + "\n" + rest)
+    log.write_text(start.replace(cpu_name(), "a CPU, DEFAULT") + "\n" + rest)
     more = [word.replace("updates=100", f"updates={made + 1}") for word in words]
     assert main(more) == 0
-    assert f"the run began on a CPU, AVX2 and continues on {cpu_name()}" in caplog.text
+    assert f"the run began on a CPU, DEFAULT and continues on {cpu_name()}: nobody" in caplog.text
+    assert "unless you stop it and set ATEN_CPU_CAPABILITY=default" in caplog.text
     caplog.clear()
     whole = [word.replace(str(folder), str(tmp_path / "whole")) for word in more]
     assert main(whole) == 0

@@ -2,11 +2,14 @@
 
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
 from benchmark.cli.main import EXIT_USER_ERROR, main
+from benchmark.cli.training.reproduce import _call
+from benchmark.engines.core import devices
 from benchmark.engines.core.devices import cpu_name
 from benchmark.evaluation.run_folder import read_run
 from benchmark.logs.training_log import LOG, read_training_log
@@ -79,7 +82,9 @@ def test_an_entry_is_made_again_to_the_same_weights(
     said = capfd.readouterr().out
     assert f"the weights differ: SHA-256 {'0' * 64} (entry), " in said
     assert "first difference of the logs: update 2, policy/loss: 0.125 (entry) and " in said
-    assert f"each of which rounds in its own way: a CPU, AVX2 (entry), {cpu_name()} (here)" in said
+    assert f"device: a CPU, AVX2 (entry), {cpu_name()} (here)" in said
+    # The training is there already; its command asks for the instructions of the entry's CPU.
+    assert "$ ATEN_CPU_CAPABILITY=avx2 arlarena-bench train" in said
 
 
 def _from_elsewhere(lines: list[Line]) -> list[Line]:
@@ -103,6 +108,48 @@ def test_the_commands_are_printed(policy: Path, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == (
         "arlarena-bench eval --engine expert --task sokoban/builtin --out o/s0-eval\n"
     )
+
+
+@pytest.mark.parametrize("limit", [None, "default"])
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [("a CPU, AVX2", "avx2"), ("a CPU, AVX512", None), ("a GPU", "as it is"), (None, "as it is")],
+)
+def test_a_command_runs_with_the_instructions_of_the_entrys_cpu(
+    device: str | None,
+    expected: str | None,
+    limit: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\nenv > {tmp_path}/environment\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    monkeypatch.delenv("ATEN_CPU_CAPABILITY", raising=False)
+    if limit is not None:
+        monkeypatch.setenv("ATEN_CPU_CAPABILITY", limit)
+    _call(("arlarena-bench", "train"), device)
+    lines = (tmp_path / "environment").read_text().splitlines()
+    found = dict(line.split("=", 1) for line in lines if "=" in line)
+    assert found["OMP_NUM_THREADS"] == "1"
+    assert found.get("ATEN_CPU_CAPABILITY") == (limit if expected == "as it is" else expected)
+
+
+def test_instructions_that_are_not_here_are_named_before_anything_is_trained(
+    entries: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    copy = Copy(Path(shutil.copytree(entries / "20260102_small", tmp_path / "20260102_small")))
+    copy.log(_from_elsewhere, seed=7)
+    (tmp_path / "cpuinfo").write_text("model name : old\nflags : fpu sse2\n")
+    monkeypatch.setattr(devices, "_CPUINFO", tmp_path / "cpuinfo")
+    assert reproduce(tmp_path, "20260102_small", "--dry-run") == 0
+    said = capsys.readouterr()
+    assert said.err.startswith("note: seed 7 was trained with AVX2, which this CPU has not got")
+    assert said.out.startswith("ATEN_CPU_CAPABILITY=avx2 arlarena-bench train ")
 
 
 def refused(capsys: pytest.CaptureFixture[str], folder: Path, *arguments: str) -> str:

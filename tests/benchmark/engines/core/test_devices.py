@@ -1,6 +1,5 @@
 """What a device is called."""
 
-import os
 import platform
 import subprocess
 import sys
@@ -27,16 +26,30 @@ def test_the_processor_and_its_instructions(
     assert on_arm == devices.cpu_name() == f"{platform.machine()}, {instructions}"
 
 
-def test_instructions_can_be_left_out() -> None:
+def test_only_what_can_be_left_out_is() -> None:
     assert devices.as_on("A CPU, AVX2") == {"ATEN_CPU_CAPABILITY": "avx2"}
-    for other in ("A CPU, AVX512", "NVIDIA H100 80GB HBM3", "AVX2 inside", None, 3):
+    assert devices.as_on("A CPU, DEFAULT") == {"ATEN_CPU_CAPABILITY": "default"}
+    for other in ("A CPU, AVX512", "NVIDIA H100 80GB HBM3", "AVX2 inside", "ARM, SVE256", None, 3):
         assert devices.as_on(other) == {}
+
+
+def test_what_a_cpu_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "cpuinfo"
+    file.write_text("flags\t\t: fpu avx avx2 fma\n")
+    monkeypatch.setattr(devices, "_CPUINFO", file)
+    assert devices.lacking("A CPU, AVX512") == "AVX512"
+    for other in ("A CPU, AVX2", "A CPU, DEFAULT", "NVIDIA H100 80GB HBM3", None):
+        assert devices.lacking(other) is None
+
+
+@pytest.mark.skipif(
+    devices.instructions(devices.cpu_name()) in (None, "DEFAULT"), reason="a CPU without AVX2"
+)
+def test_torch_leaves_out_what_it_is_asked_to() -> None:
     said = "from benchmark.engines.core.devices import cpu_name; print(cpu_name())"
-    environment = os.environ | devices.as_on("A CPU, AVX2")
-    made = subprocess.run(
-        [sys.executable, "-c", said], env=environment, capture_output=True, text=True, check=True
-    )
-    if torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512"):
-        assert made.stdout.endswith(", AVX2\n")
-    else:
-        assert made.stdout == f"{devices.cpu_name()}\n"
+    for wanted in ("AVX2", "DEFAULT"):
+        environment = devices.repeating(f"A CPU, {wanted}")
+        made = subprocess.run(
+            [sys.executable, "-c", said], env=environment, stdout=subprocess.PIPE, check=True
+        )
+        assert devices.instructions(made.stdout.decode().strip()) == wanted
