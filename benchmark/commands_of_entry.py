@@ -12,7 +12,7 @@ from itertools import zip_longest
 from pathlib import PurePosixPath
 from typing import Final
 
-from benchmark.engines.core.devices import DEVICE_NAME, as_on
+from benchmark.engines.core.devices import DEVICE_NAME, as_on_text
 from benchmark.engines.core.names import LOADING
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.protocol import NAME, OPTIONS, protocol_text
@@ -62,7 +62,7 @@ class PlayCommand:
 
     words: Words
     out: str
-    device: object = None
+    device: object
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,8 @@ class Commands:
             for weights which the authors alone have; None for a policy.
         runs: For each run of the checkpoint its evaluation.
         reason: Why the training has no command, on one line; empty if it has one or no log.
-        device: What the training's engine called its device; None if the log does not say.
+        device: What the training's engine called its device; None if `train` is, or if the log
+            does not say.
     """
 
     seed: int
@@ -109,8 +110,7 @@ class Commands:
 
 def line_on(device: object, words: Sequence[str]) -> str:
     """A command for a shell that computes as another device did (`devices.as_on`)."""
-    variables = (f"{name}={value}" for name, value in as_on(device).items())
-    return " ".join([*variables, command_text(words)])
+    return f"{as_on_text(device)} {command_text(words)}".lstrip()
 
 
 def command_text(words: Sequence[str]) -> str:
@@ -166,7 +166,7 @@ def commands_of(
         at = f"{folder}-eval-{number}" if number else f"{folder}-eval"
         words = (*eval_words(model, panels, _options(manifest)), "--out", at)
         runs.append(PlayCommand(words, at, manifest.engine.get(DEVICE_NAME)))
-    device = None if log is None else log.start.engine.get(DEVICE_NAME)
+    device = None if log is None or train is None else log.start.engine.get(DEVICE_NAME)
     return Commands(seed, train, folder, model, tuple(runs), reason, device)
 
 

@@ -200,8 +200,8 @@ def _begun(point: ReadCheckpoint, updates: int) -> str | None:
             raise UserError(f"seed {point.checkpoint.seed}: {commands.reason}")
         if (missing := lacking(commands.device)) is not None:
             raise UserError(
-                f"seed {point.checkpoint.seed}: trained with {missing}, which this CPU has not "
-                "got: nothing can be repeated to the bit here"
+                f"seed {point.checkpoint.seed}: trained with {missing}, which this CPU lacks: "
+                "nothing can be repeated to the bit here"
             )
         for path, text in commands.train.files.items():
             Path(path).parent.mkdir(parents=True, exist_ok=True)

@@ -36,7 +36,7 @@ from baselines.training.tracking import tracker_settings
 from baselines.training.validation import Validator
 from benchmark.engines.core.base import Engine
 from benchmark.engines.core.chat import Chat, quiet_transformers
-from benchmark.engines.core.devices import DEVICE_NAME, as_on, instructions, lacking
+from benchmark.engines.core.devices import DEVICE_NAME, as_on_text, instructions, lacking
 from benchmark.engines.core.metered import MeteredEngine
 from benchmark.flat import tracker_values
 from benchmark.hosts.choose import EnvPool
@@ -182,15 +182,12 @@ class Trainer:
         kinds = instructions(began), instructions(here)
         if None in kinds or kinds[0] == kinds[1] or not self.accelerator.is_main_process:
             return
-        advice = ""
-        if lacking(began) is None:
-            named = (f"{name}={value}" for name, value in as_on(began).items())
-            advice = "".join(f", unless you stop it and set {variable}" for variable in named)
+        variables = as_on_text(began) if lacking(began) is None else ""
         log.warning(
             "the run began on %s and continues on %s: nobody can repeat it to the bit%s",
             began,
             here,
-            advice,
+            f", unless you stop it and set {variables}" if variables else "",
         )
 
     def stop(self) -> None:

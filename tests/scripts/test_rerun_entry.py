@@ -90,5 +90,5 @@ def test_updates_are_not_trained_again_without_the_instructions_of_their_cpu(
     log = replace(log, start=log.start.model_copy(update={"engine": engine}))
     (tmp_path / "cpuinfo").write_text("flags : fpu avx2\n")
     monkeypatch.setattr(devices, "_CPUINFO", tmp_path / "cpuinfo")
-    with pytest.raises(UserError, match="seed 0: trained with AVX512, which this CPU has not got"):
+    with pytest.raises(UserError, match="seed 0: trained with AVX512, which this CPU lacks"):
         rerun_entry._begun(replace(entry.checkpoints[0], log=log), 1)

@@ -38,8 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
     for _, commands in plans:
         if (missing := lacking(commands.device)) is not None:
             say(
-                f"note: seed {commands.seed} was trained with {missing}, which this CPU has not "
-                "got: its weights will be others, and success is what can be compared",
+                f"note: seed {commands.seed} was trained with {missing}, which this CPU lacks: its "
+                "weights will be others, and success is what can be compared",
                 file=sys.stderr,
             )
     if arguments.dry_run:

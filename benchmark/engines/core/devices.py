@@ -2,7 +2,7 @@
 
 On one thread in float32, what a CPU computes depends on its vector instructions. torch can leave
 some of them out: an EPYC with AVX-512 that was kept to AVX2 trained to the very weights of an EPYC
-without AVX-512, 2% slower. On Intel's CPUs this is not tried: there MKL chooses its own.
+without AVX-512, about 2% slower. On Intel's CPUs this is not tried: there MKL chooses its own.
 
 Importing this does not import torch.
 """
@@ -19,8 +19,8 @@ DEVICE_NAME: Final = "device_name"
 LIMIT: Final = "ATEN_CPU_CAPABILITY"
 """Environment variable: the most that torch is to use."""
 AVX2: Final[Mapping[str, str]] = MappingProxyType({LIMIT: "avx2"})
-_FLAGS: Final = {"DEFAULT": "fpu", "AVX2": "avx2", "AVX512": "avx512bw"}
-"""torch's names of vector instructions on x86, and a flag of CPUs that have them."""
+_FLAGS: Final = {"AVX2": "avx2", "AVX512": "avx512bw"}
+"""torch's names of x86's vector instructions, and a flag of CPUs that have them."""
 _SEPARATOR: Final = ", "
 _CPUINFO: Final = Path("/proc/cpuinfo")
 _MODEL: Final = "model name"
@@ -37,24 +37,28 @@ def cpu_name() -> str:
 
 
 def instructions(name: object) -> str | None:
-    """The vector instructions in a name by `cpu_name`; None in anything else, and off x86."""
-    last = str(name).rpartition(_SEPARATOR)[2]
-    return last if last in _FLAGS else None
+    """The vector instructions in a name by `cpu_name`; None in a GPU's name, or in none."""
+    _, separator, last = str(name).rpartition(_SEPARATOR)
+    return last if separator else None
 
 
 def lacking(name: object) -> str | None:
-    """The vector instructions of another CPU, by its `cpu_name`, if this one has not got them."""
+    """The vector instructions of another CPU, by its `cpu_name`, if this one lacks them."""
     wanted = instructions(name)
-    return None if wanted is None or _FLAGS[wanted] in _cpuinfo().split() else wanted
+    return wanted if wanted in _FLAGS and _FLAGS[wanted] not in _cpuinfo().split() else None
 
 
 def as_on(name: object) -> Mapping[str, str]:
     """Environment variables with which torch computes as on another CPU, by its `cpu_name`.
 
-    They are none for AVX-512, of which nothing is left out, and for what names no CPU.
+    They are none but for AVX2: of AVX-512 nothing is left out.
     """
-    wanted = instructions(name)
-    return {} if wanted in (None, "AVX512") else {LIMIT: str(wanted).lower()}
+    return AVX2 if instructions(name) == "AVX2" else {}
+
+
+def as_on_text(name: object) -> str:
+    """The same for a shell; empty if there are none."""
+    return " ".join(f"{variable}={value}" for variable, value in as_on(name).items())
 
 
 def repeating(name: object) -> dict[str, str]:

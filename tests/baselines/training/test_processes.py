@@ -12,6 +12,7 @@ import pytest
 
 from baselines.training.processes import FAILED_ELSEWHERE
 from benchmark.cli.main import main
+from benchmark.engines.core import devices
 from benchmark.engines.core.devices import cpu_name
 from benchmark.logs.training_log import LOG, read_training_log
 from tests.baselines.training.test_trainer import train
@@ -130,11 +131,13 @@ def test_sigterm_leaves_a_checkpoint_that_the_run_goes_on_from(
     assert state["update"] == made >= 2
     # What follows is what would have followed, with a warning if it began with other instructions.
     start, _, rest = log.read_text().partition("\n")
-    log.write_text(start.replace(cpu_name(), "a CPU, DEFAULT") + "\n" + rest)
+    other = "AVX512" if cpu_name().endswith("AVX2") else "AVX2"
+    log.write_text(start.replace(cpu_name(), f"a CPU, {other}") + "\n" + rest)
     more = [word.replace("updates=100", f"updates={made + 1}") for word in words]
     assert main(more) == 0
-    assert f"the run began on a CPU, DEFAULT and continues on {cpu_name()}: nobody" in caplog.text
-    assert "unless you stop it and set ATEN_CPU_CAPABILITY=default" in caplog.text
+    assert f"the run began on a CPU, {other} and continues on {cpu_name()}: nobody" in caplog.text
+    advised = "unless you stop it and set ATEN_CPU_CAPABILITY=avx2" in caplog.text
+    assert advised == (other == "AVX2" and devices.lacking("a CPU, AVX2") is None)
     caplog.clear()
     whole = [word.replace(str(folder), str(tmp_path / "whole")) for word in more]
     assert main(whole) == 0

@@ -148,7 +148,7 @@ def test_instructions_that_are_not_here_are_named_before_anything_is_trained(
     monkeypatch.setattr(devices, "_CPUINFO", tmp_path / "cpuinfo")
     assert reproduce(tmp_path, "20260102_small", "--dry-run") == 0
     said = capsys.readouterr()
-    assert said.err.startswith("note: seed 7 was trained with AVX2, which this CPU has not got")
+    assert said.err.startswith("note: seed 7 was trained with AVX2, which this CPU lacks")
     assert said.out.startswith("ATEN_CPU_CAPABILITY=avx2 arlarena-bench train ")
 
 
