@@ -17,7 +17,7 @@ from tests.browser.chromium import DESKTOP, launched
 from tests.browser.leaderboard_pages import PHONE, open_at, open_tab, served, shown, violations
 from tests.support.board_rows import hostile, synthetic_content
 from tests.support.runs.report_runs import INJECTION
-from tests.support.submissions.small import INITS, play_policy, policy_submission
+from tests.support.submissions.small import INITS, policy_submission
 
 pytestmark = pytest.mark.browser
 
@@ -39,12 +39,12 @@ def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def address(expert_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A served board: synthetic entries, a hostile one, and a real one under another protocol."""
     root = tmp_path_factory.mktemp("leaderboard")
     submissions = root / "submissions"
     submissions.mkdir()
-    policy_submission(submissions, play_policy(root / "run", "expert"))
+    policy_submission(submissions, expert_run)
     real = build(submissions, INITS).content
     made = synthetic_content(30, 50)
     rows = list(made.rows)

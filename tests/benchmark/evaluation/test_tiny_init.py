@@ -38,14 +38,14 @@ def play(path: Path, plan: Plan, concurrency: int) -> list[EpisodeRecord]:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """What an init plays now, once: all of Sokoban, which is the main job, a quarter elsewhere."""
+    """What an init plays now, once: all of Sokoban, which is the main job, an eighth elsewhere."""
 
     @cache
     def run(name: str) -> Path:
         path = tmp_path_factory.mktemp(name)
         panels = (f"{task}/builtin" for task in find_model(name).tasks)
         command = ["eval", "--model", name, "--task", ",".join(panels)]
-        part = [] if name == "tiny-sokoban" else ["--shard", "1/4"]
+        part = [] if name == "tiny-sokoban" else ["--shard", "1/8"]
         assert main([*command, *part, "--out", str(path)]) == 0
         return path
 
@@ -63,7 +63,7 @@ def accepted_run(name: str) -> ReadRun:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("name", "episodes"),
-    [("tiny-sokoban", 256), ("tiny-alfworld", 36), ("tiny-tir-math", 63), ("tiny-webshop", 64)],
+    [("tiny-sokoban", 256), ("tiny-alfworld", 18), ("tiny-tir-math", 32), ("tiny-webshop", 32)],
 )
 def test_an_init_plays_as_it_is_known_to(
     name: str, episodes: int, runs: Callable[[str], Path]
@@ -72,7 +72,6 @@ def test_an_init_plays_as_it_is_known_to(
     (panel,) = json.loads((path / "summary.json").read_bytes())["panels"]
     assert ((panel["task"],), panel["panel"]) == (find_model(name).tasks, "builtin")
     assert (panel["records"], panel["errors"]) == (episodes, 0)
-    assert panel["format_valid"] > 0.95
     assert main(["replay", str(path)]) == 0
     manifest, records = read_run(path)
     assert manifest.model.kind == "init"
@@ -115,6 +114,7 @@ def test_an_init_lies_in_its_band(
     panel = panels[task]
     assert (panel.panel, panel.records, panel.errors) == ("builtin", episodes, 0)
     assert low <= panel.success.value <= high
+    assert (panel.format_valid or 0) > 0.95
 
 
 @pytest.mark.slow
@@ -126,7 +126,7 @@ def test_an_episode_of_mathematics_is_one_sequence(runs: Callable[[str], Path]) 
     manifest, records = read_run(runs("tiny-tir-math"))
     assert manifest.panels[0].sampling.max_tokens == 4096
     conversations = [record for record in records if len(record.turns) > 1]
-    assert len(conversations) > 25
+    assert len(conversations) > 12
     for record in conversations:
         sequence = record.sequence
         assert sequence is not None
@@ -146,9 +146,9 @@ def test_an_episode_of_mathematics_is_one_sequence(runs: Callable[[str], Path]) 
 
 @pytest.mark.slow
 def test_greedy_float32_does_not_depend_on_concurrency(tmp_path: Path) -> None:
-    plan = Plan.of([("sokoban", "builtin")], shard=Shard(index=1, count=8))
-    runs = [play(tmp_path / str(n), plan, n) for n in (1, 8, 64)]
-    assert len(runs[0]) == 32
+    plan = Plan.of([("sokoban", "builtin")], shard=Shard(index=1, count=16))
+    runs = [play(tmp_path / str(n), plan, n) for n in (1, 5, 64)]
+    assert len(runs[0]) == 16
     for other in runs[1:]:
         for one, two in zip(runs[0], other, strict=True):
             # Batched sums round differently, so log-probabilities agree only closely.
