@@ -265,14 +265,18 @@ def _widest_track(rows: Sequence[BoardRow]) -> list[BoardRow]:
 
 
 def curves_of(rows: Sequence[BoardRow]) -> tuple[str, ...]:
-    """Entries whose curves are drawn of a track: the best, and the one that collapsed most often.
+    """Entries whose curves are drawn of a track: the best, and the one that collapsed most surely.
 
     Args:
         rows: Entries of the track, the best first.
     """
     logged = [row for row in rows if row.stability is not None]
     shown = [row.id for row in logged[:DEFAULT_CURVES]]
-    fallen = max(logged, key=lambda row: row.stability_column("collapse_rate") or 0, default=None)
+
+    def collapsed(row: BoardRow) -> tuple[float, int]:
+        return row.stability_column("collapse_rate") or 0, len(row.checkpoints)
+
+    fallen = max(logged, key=collapsed, default=None)
     if fallen is not None and fallen.stability_column("collapse_rate") and fallen.id not in shown:
         shown[DEFAULT_CURVES - 1 :] = [fallen.id]
     return tuple(shown)

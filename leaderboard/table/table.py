@@ -79,9 +79,9 @@ def table(board: Board, view: BoardView) -> pd.DataFrame:
 def sorted_frame(frame: pd.DataFrame, by: str, descending: bool) -> pd.DataFrame:
     """Sort a frame: texts in any case, infinities as numbers, what is unknown always last.
 
-    Equals stand in the order of mean success; of entries with equal success those that maintainers
-    have re-run come first, then the oldest. Scripted policies never stand between models: they
-    come last.
+    Equals stand in the order of mean success, and those without one in that of the mean over the
+    panels that they have played; of entries with equal success those that maintainers have re-run
+    come first, then the oldest. Scripted policies never stand between models: they come last.
 
     Args:
         frame: The frame.
@@ -91,6 +91,10 @@ def sorted_frame(frame: pd.DataFrame, by: str, descending: bool) -> pd.DataFrame
     frame = frame.sort_index(kind="stable")
     if "badges" in frame:
         frame = frame.sort_values("badges", key=_is_not_rerun, kind="stable")
+    played = [name for name in frame if "/" in name and ":" not in name]
+    if played:
+        means = frame[played].mean(axis="columns").sort_values(ascending=False, kind="stable")
+        frame = frame.loc[means.index]
     for name, falling in ((SUCCESS, True), (by, descending)):
         frame = frame.sort_values(
             name, ascending=not falling, na_position="last", kind="stable", key=_sort_key

@@ -143,12 +143,16 @@ def board_page(board: Board, state: State) -> str:
     shown = f"{len(frame)} of {count} {noun}" if len(frame) != count else f"{count} {noun}"
     by = next((c.title for c in columns(board, view) if c.name == state.sort), "success")
     direction = ", worst first" if state.reverse else ""
-    top = frame if state.all else frame.head(FIRST_ROWS)
-    cut = f"; showing the first {len(top)}" if len(top) < len(frame) else ""
+    ranked, apart = frame["kind"].isin(RANKED), _apart(frame, state)
+    entries = _by_track(frame[ranked]) if apart else frame[ranked]
+    cut = not state.all and len(entries) > FIRST_ROWS
+    top = pd.concat([entries.head(FIRST_ROWS) if cut else entries, frame[~ranked]])
+    first = f"; showing the first {FIRST_ROWS}" if cut else ""
+    first += " and the references" if cut and not ranked.all() else ""
     clear = link(query_of(State(protocol=state.protocol, panels=state.panels)), "Clear all filters")
     return page(
-        element("p", f"{shown}, sorted by {by}{direction}{cut}", "lb-count", role="status"),
-        _table(board, state, top)
+        element("p", f"{shown}, sorted by {by}{direction}{first}", "lb-count", role="status"),
+        _table(board, state, top, apart)
         if len(frame)
         else note(joined(["No entry matches these filters. ", clear, "."])),
         _more(state, len(frame)) if cut else NOTHING,
@@ -180,11 +184,25 @@ def _legend() -> Markup:
     )  # fmt: skip
 
 
-def _table(board: Board, state: State, frame: pd.DataFrame) -> Markup:
+def _apart(frame: pd.DataFrame, state: State) -> bool:
+    """Places are places within a track: where they decide, every track stands by itself."""
+    tracks = frame["track"][frame["kind"].isin(RANKED)].nunique()
+    return tracks > 1 and (state.sort in (SUCCESS, RANK) or "/" in state.sort)
+
+
+def _by_track(frame: pd.DataFrame) -> pd.DataFrame:
+    """Ranked entries track by track; in a mean over tasks only tracks of all of them have places.
+
+    Those come first, then the others by `order_of_track`.
+    """
+    tracks = frame.groupby("track")[RANK]
+    sizes, places = tracks.size(), tracks.count()
+    order = sorted(sizes.index, key=lambda one: (not places[one], *order_of_track(one, sizes[one])))
+    return pd.concat([frame[frame["track"] == name] for name in order])
+
+
+def _table(board: Board, state: State, frame: pd.DataFrame, apart: bool) -> Markup:
     ranked = frame["kind"].isin(RANKED)
-    tracks = dict(frame[ranked].groupby("track").size())
-    # Places are places within a track: where they decide, every track stands by itself.
-    apart = len(tracks) > 1 and (state.sort in (SUCCESS, RANK) or "/" in state.sort)
     shown = chosen(board, state)
     if apart and state.columns == USUAL:
         shown = tuple(column for column in shown if column.name != "track")
@@ -194,8 +212,7 @@ def _table(board: Board, state: State, frame: pd.DataFrame) -> Markup:
         _row, board, state.protocol, state.panels, by, tuple(column.name for column in shown)
     )
     rows = []
-    order = sorted(tracks, key=lambda name: order_of_track(name, tracks[name])) if apart else [""]
-    for track in order:
+    for track in frame["track"][ranked].unique() if apart else [""]:
         own = ranked & (frame["track"] == track) if apart else ranked
         title = joined([explained("track", "Track"), " ", line(track)])
         rows += [_divider(title, len(shown))] if apart else []

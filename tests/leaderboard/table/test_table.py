@@ -60,6 +60,14 @@ def test_every_column_is_explained_and_has_its_own_name() -> None:
     ]
 
 
+def test_what_has_no_mean_stands_in_the_order_of_what_it_has_played(boards: Boards) -> None:
+    board = boards(
+        a_row("a", 50, 30), a_row("b", 60), a_row("c", None, 70), a_row("d", 90), a_row("e", 95, 5)
+    )
+    assert order(board, BOTH) == ["e", "a", "d", "c", "b"]
+    assert order(board, replace(BOTH, sort="alfworld/builtin")) == ["c", "a", "e", "d", "b"]
+
+
 def test_the_mean_needs_every_panel(boards: Boards) -> None:
     board = boards(a_row("both", 50, 30), a_row("one", 90), a_row("other", None, 20))
     frame = table(board, BOTH)

@@ -15,7 +15,7 @@ from leaderboard.board.training_rows import EventCount, NamedValue, Spark, Stabi
 from leaderboard.page.header import footer
 from leaderboard.page.marks import below_init_chip, collapse_chip, interval_bar, sparkline
 from leaderboard.page.query import choices_of
-from leaderboard.page.state import State
+from leaderboard.page.state import State, default_panels
 from leaderboard.table.columns import dependable_of, worst_of
 from leaderboard.tabs.answer import answer, init_success, order_of_track, summary
 from leaderboard.tabs.board import board_page, chosen, uninformative
@@ -124,6 +124,22 @@ def test_places_within_a_track_stand_below_its_name(boards: Boards) -> None:
     assert order()[:5] == order(sort="sokoban/builtin")[:5] == apart
     assert order(sort="name")[:3] == ["a", "b", "c"]
     assert order(track="sokoban-standard")[:2] == ["a", "b"]
+
+
+def test_no_track_is_cut_in_favor_of_another(boards: Boards) -> None:
+    """In a mean over tasks those tracks come first that have one, whatever their names."""
+    one = [trained(f"a{n}", "gspo", n, 0, 0.9) for n in range(31)]
+    both = board_row("20260101_b", {SOKOBAN: [first(1)], ALFWORLD: [first(1)]})
+    program = board_row("20260101_c", {SOKOBAN: [first(100)]}, kind="policy")
+    board = boards(*one, replace(both, track="all-standard"), program)
+    both_panels = State(protocol="v1", panels=default_panels(board, "v1"))
+    page = board_page(board, both_panels)
+    assert "33 entries, sorted by mean success; showing the first 30 and the references" in page
+    rows = [row[1].split()[0] if len(row) > 1 else row[0] for row in rows_of(page)]
+    best = [f"a{n}" for n in range(30, 1, -1)]
+    reference, program_row = rows[-2:]
+    assert rows[:-2] == ["Track all-standard", "b", "Track sokoban-standard", *best]
+    assert reference.startswith("Reference, not ranked") and program_row == "c"
 
 
 def dependable(row: FullRow, *numbers: float) -> FullRow:
