@@ -3,9 +3,9 @@
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
-# Test processes; 0: this one alone. One more than the cores of a small machine: a third of their time
-# is waiting, for servers and for processes that were killed. Each begins with a part of the files in their order, and takes
-# from the end of the other's when it has nothing left: no long file decides the end.
+# Test processes; 0: this one alone. One more than small machines have cores: a third of the time is
+# waiting, for servers and for the end of processes. Each begins with a part of the files in their
+# order, and takes from the end of the others' when it has nothing left: no long file decides the end.
 WORKERS ?= 3
 
 BIN := $(VENV)/bin
