@@ -91,7 +91,7 @@ study: $(BASE) ## make the runs of the whole table that are missing (days, resum
 	@$(BIN)/arlarena-bench study run baselines/studies/table.yaml $(ARGS)
 
 # Exit code 1 of the build: a submission is not accepted and was named; the others are on the board.
-# What held is not replayed again.
+# What held is not replayed again by the same code.
 BUILT_FROM = $(shell git log -1 --format='--commit %H --date %cs' 2>/dev/null)
 leaderboard: $(BOARD) ## check all submissions, then show the board at http://127.0.0.1:7860
 	@$(BIN)/arlarena-bench leaderboard build $(BUILT_FROM) --replays runs/leaderboard/replays.json || test $$? -eq 1

@@ -93,8 +93,10 @@ def sorted_frame(frame: pd.DataFrame, by: str, descending: bool) -> pd.DataFrame
         frame = frame.sort_values("badges", key=_is_not_rerun, kind="stable")
     played = [name for name in frame if "/" in name and ":" not in name]
     if played:
-        means = frame[played].mean(axis="columns").sort_values(ascending=False, kind="stable")
-        frame = frame.loc[means.index]
+        # The rank is the mean's order: first is the highest.
+        worst_first = (by == SUCCESS and not descending) or (by == RANK and descending)
+        means = frame[played].mean(axis="columns")
+        frame = frame.loc[means.sort_values(ascending=worst_first, kind="stable").index]
     for name, falling in ((SUCCESS, True), (by, descending)):
         frame = frame.sort_values(
             name, ascending=not falling, na_position="last", kind="stable", key=_sort_key

@@ -146,9 +146,9 @@ def board_page(board: Board, state: State) -> str:
     ranked, apart = frame["kind"].isin(RANKED), _apart(frame, state)
     entries = _by_track(frame[ranked]) if apart else frame[ranked]
     cut = not state.all and len(entries) > FIRST_ROWS
-    top = pd.concat([entries.head(FIRST_ROWS) if cut else entries, frame[~ranked]])
-    first = f"; showing the first {FIRST_ROWS}" if cut else ""
-    first += " and the references" if cut and not ranked.all() else ""
+    top = pd.concat([_first(entries, apart) if cut else entries, frame[~ranked]])
+    first = f"; showing {'the first of each track' if apart else f'the first {FIRST_ROWS}'}"
+    first = first + ("" if ranked.all() else " and the references") if cut else ""
     clear = link(query_of(State(protocol=state.protocol, panels=state.panels)), "Clear all filters")
     return page(
         element("p", f"{shown}, sorted by {by}{direction}{first}", "lb-count", role="status"),
@@ -191,14 +191,24 @@ def _apart(frame: pd.DataFrame, state: State) -> bool:
 
 
 def _by_track(frame: pd.DataFrame) -> pd.DataFrame:
-    """Ranked entries track by track; in a mean over tasks only tracks of all of them have places.
+    """Entries track by track.
 
-    Those come first, then the others by `order_of_track`.
+    Tracks with a rank come first (of a mean over tasks: those that train all of them), then the
+    others by `order_of_track`.
     """
     tracks = frame.groupby("track")[RANK]
     sizes, places = tracks.size(), tracks.count()
     order = sorted(sizes.index, key=lambda one: (not places[one], *order_of_track(one, sizes[one])))
     return pd.concat([frame[frame["track"] == name] for name in order])
+
+
+def _first(entries: pd.DataFrame, apart: bool) -> pd.DataFrame:
+    """As many as the first view has room for; of tracks the best of each, then the second best."""
+    if not apart:
+        return entries.head(FIRST_ROWS)
+    places = entries.groupby("track").cumcount()
+    kept = places.sort_values(kind="stable").index[:FIRST_ROWS]
+    return entries[entries.index.isin(kept)]
 
 
 def _table(board: Board, state: State, frame: pd.DataFrame, apart: bool) -> Markup:

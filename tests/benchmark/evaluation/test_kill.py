@@ -1,6 +1,6 @@
 """A run that is killed at random moments and repeated is the run that was never interrupted.
 
-`EVAL_KILLS=20` kills it as often.
+Set `EVAL_KILLS=20` for 20 kills (default: 6).
 """
 
 import json

@@ -65,6 +65,9 @@ def test_what_has_no_mean_stands_in_the_order_of_what_it_has_played(boards: Boar
         a_row("a", 50, 30), a_row("b", 60), a_row("c", None, 70), a_row("d", 90), a_row("e", 95, 5)
     )
     assert order(board, BOTH) == ["e", "a", "d", "c", "b"]
+    assert order(board, replace(BOTH, reverse=True)) == ["a", "e", "b", "c", "d"]
+    assert order(board, replace(BOTH, sort="rank")) == ["e", "a", "d", "c", "b"]
+    assert order(board, replace(BOTH, sort="rank", reverse=True)) == ["a", "e", "b", "c", "d"]
     assert order(board, replace(BOTH, sort="alfworld/builtin")) == ["c", "a", "e", "d", "b"]
 
 

@@ -15,7 +15,7 @@ from leaderboard.board.training_rows import EventCount, NamedValue, Spark, Stabi
 from leaderboard.page.header import footer
 from leaderboard.page.marks import below_init_chip, collapse_chip, interval_bar, sparkline
 from leaderboard.page.query import choices_of
-from leaderboard.page.state import State, default_panels
+from leaderboard.page.state import State, default_panels, filled
 from leaderboard.table.columns import dependable_of, worst_of
 from leaderboard.tabs.answer import answer, init_success, order_of_track, summary
 from leaderboard.tabs.board import board_page, chosen, uninformative
@@ -126,20 +126,37 @@ def test_places_within_a_track_stand_below_its_name(boards: Boards) -> None:
     assert order(track="sokoban-standard")[:2] == ["a", "b"]
 
 
-def test_no_track_is_cut_in_favor_of_another(boards: Boards) -> None:
+def test_the_first_view_has_the_best_of_every_track(boards: Boards) -> None:
     """In a mean over tasks those tracks come first that have one, whatever their names."""
     one = [trained(f"a{n}", "gspo", n, 0, 0.9) for n in range(31)]
+    stress = [replace(trained(f"s{n}", "gspo", n, 0, 0.9), track="sokoban-stress") for n in (1, 2)]
     both = board_row("20260101_b", {SOKOBAN: [first(1)], ALFWORLD: [first(1)]})
     program = board_row("20260101_c", {SOKOBAN: [first(100)]}, kind="policy")
-    board = boards(*one, replace(both, track="all-standard"), program)
-    both_panels = State(protocol="v1", panels=default_panels(board, "v1"))
-    page = board_page(board, both_panels)
-    assert "33 entries, sorted by mean success; showing the first 30 and the references" in page
+    board = boards(*one, *stress, replace(both, track="all-standard"), program)
+    page = board_page(board, State(protocol="v1", panels=default_panels(board, "v1")))
+    said = "35 entries, sorted by mean success; showing the first of each track and the references"
+    assert said in page
     rows = [row[1].split()[0] if len(row) > 1 else row[0] for row in rows_of(page)]
-    best = [f"a{n}" for n in range(30, 1, -1)]
+    best = [f"a{n}" for n in range(30, 3, -1)]
+    all_of_it = ["Track all-standard", "b", "Track sokoban-standard", *best]
+    assert rows[:-2] == [*all_of_it, "Track sokoban-stress", "s2", "s1"]
     reference, program_row = rows[-2:]
-    assert rows[:-2] == ["Track all-standard", "b", "Track sokoban-standard", *best]
     assert reference.startswith("Reference, not ranked") and program_row == "c"
+
+
+def test_curves_open_with_the_surest_collapse(boards: Boards) -> None:
+    def collapsed(entry: str, happened: int, of: int, low: float) -> FullRow:
+        row = trained(entry, entry, 0, 0, 0.0)
+        assert row.stability is not None
+        event = EventCount("collapse", happened, of, happened / of, low, 1.0)
+        return replace(row, stability=replace(row.stability, events=(event,)))
+
+    better = [trained(name, name, 80, 0, 0.9) for name in ("a", "b", "c", "d", "e")]
+    rows = [collapsed("x", 1, 1, 0.21), collapsed("y", 3, 3, 0.44), collapsed("z", 4, 5, 0.38)]
+    board = boards(*better, *rows)
+    entries = filled(board, State(tab="curves", protocol="v1")).entries
+    assert entries[-1] == "20260101_y"
+    assert entries[0] == "20260101_a"
 
 
 def dependable(row: FullRow, *numbers: float) -> FullRow:
