@@ -91,6 +91,7 @@ def sorted_frame(frame: pd.DataFrame, by: str, descending: bool) -> pd.DataFrame
     frame = frame.sort_index(kind="stable")
     if "badges" in frame:
         frame = frame.sort_values("badges", key=_is_not_rerun, kind="stable")
+    # Panels are `task/panel`, and `task/panel:low` is the end of an interval.
     played = [name for name in frame if "/" in name and ":" not in name]
     if played:
         # The rank is the mean's order: first is the highest.

@@ -8,9 +8,9 @@ enough. For tests; folder of the real one: TORCHVISION_FILES.
 import os
 from pathlib import Path
 
-import torch
+from torch import library
 
-_OPERATORS = torch.library.Library("torchvision", "DEF")
+_OPERATORS = library.Library("torchvision", "DEF")
 for _name in ("nms", "qnms"):
     _OPERATORS.define(f"{_name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 _real = Path(os.environ["TORCHVISION_FILES"]) / "torchvision"
