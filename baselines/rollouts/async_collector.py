@@ -53,9 +53,18 @@ class AsyncCollector(Collector):
             self._begin()
 
     async def settle(self) -> None:
-        """Wait until what is under way has been played; an error is raised when it is taken."""
-        if self._batches:
-            await asyncio.wait(self._batches)
+        """Wait until what is under way has been played; an error is raised when it is taken.
+
+        Raises:
+            Stopped: A process was asked to stop.
+        """
+
+        async def ended() -> list[None]:
+            if self._batches:
+                await asyncio.wait(self._batches)
+            return []
+
+        await self._players.together_unless_stopped(ended())
 
     def _begin(self) -> None:
         """Begin one more batch, this process's share of it."""

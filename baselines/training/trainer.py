@@ -126,21 +126,26 @@ class Trainer:
             self.validator = Validator(run, self.shards, hosts, self.engine)
             collector = self._collector(hosts)
             with TrainingLogWriter(run.folder / LOG) if main else _nothing() as self._log:
-                await self._begin(resumed)
-                reason = self._early_stopping.reason(self.learner, self.validator)
-                async with collector:
-                    collector.advance(self.config.optimization.updates - self.state.update)
-                    while self.state.update < self.config.optimization.updates and reason is None:
-                        try:
-                            reason = await self.update(collector)
-                        except Stopped:
-                            self._save_once()
-                            raise asyncio.CancelledError from None
+                try:
+                    await self._begin(resumed)
+                    reason = await self._updates(collector)
+                except Stopped:
+                    self._save_once()
+                    raise asyncio.CancelledError from None
         # Not `end_training`, which also ends the process groups that an engine may have.
         for tracker in self.accelerator.trackers:
             tracker.finish()
         if main:
             self._sync.close()
+        return reason
+
+    async def _updates(self, collector: Collector) -> str | None:
+        """Make all updates that are left; why training stopped early, if it did."""
+        reason = self._early_stopping.reason(self.learner, self.validator)
+        async with collector:
+            collector.advance(self.config.optimization.updates - self.state.update)
+            while self.state.update < self.config.optimization.updates and reason is None:
+                reason = await self.update(collector)
         return reason
 
     def _collector(self, hosts: EnvPool) -> Collector:
@@ -162,19 +167,22 @@ class Trainer:
         )
 
     async def _begin(self, resumed: bool) -> None:
-        """Begin or go on with the log, and give the engines their weights."""
+        """Begin or go on with the log, hand over the weights, and validate if that is due."""
+        validated = False
         if not resumed:
             self._write(self._start_line())
         else:
             earlier = read_training_log(self.run.folder / LOG)
+            validated = any(line.update == self.state.update for line in earlier.validations)
             self.validator.recall(earlier.validations)
             self._early_stopping.recall(earlier)
             self._say_where(earlier.start)
         await self._hand_over()
         if self.older is not None and self.older_weights is not None:
             await self.older.load_weights(self.older_weights.items(), self.state.older_version)
-        if not resumed and self.config.validation.every is not None:
-            await self._validate(0)
+        # That of the init, or one during which the run was stopped.
+        if not validated and self._validation_due(self.state.update):
+            await self._validate()
 
     def _say_where(self, start: Start) -> None:
         """Warn if the run began with other vector instructions: nobody can repeat such a run."""
@@ -191,7 +199,7 @@ class Trainer:
         )
 
     def stop(self) -> None:
-        """Stop with a checkpoint: at once while episodes are played, else after the update.
+        """Stop with a checkpoint: at once while episodes are played, else before the next ones.
 
         `train` then raises `asyncio.CancelledError`, on all processes of the run.
         """
@@ -202,6 +210,9 @@ class Trainer:
 
         Returns:
             Why training should stop; None if it should not.
+
+        Raises:
+            Stopped: It was asked to `stop`. In a validation: the update is made and logged.
         """
         number, learner = self.state.update + 1, self.learner
         idle = self.engine.usage().idle_seconds
@@ -244,26 +255,31 @@ class Trainer:
         with self._phase("weights"), self._logged_if_wrong(number, metrics):
             await self._hand_over()
             await self._refresh()
-        validations = await self._validations(number, collector)
-        collector.advance(self.config.optimization.updates - number)
-        if self.accelerator.is_main_process and (last or validations):
+        due = self._validation_due(number)
+        if self.accelerator.is_main_process and (last or due):
             write_samples(self.run.folder, number, rows, self.chat)
-        metrics["seconds/engine_idle"] = self.engine.usage().idle_seconds - idle
         metrics["weights/gib"] = self._handed_gib
         self._early_stopping.note(number, metrics)
-        self._write(self._update_line(number, metrics))
+        try:
+            validations = await self._validations(number, collector) if due else []
+        finally:
+            metrics["seconds/engine_idle"] = self.engine.usage().idle_seconds - idle
+            self._write(self._update_line(number, metrics))
+        collector.advance(self.config.optimization.updates - number)
         better = self._note_validations(validations)
         reason = self._early_stopping.reason(learner, self.validator)
         if better or last or reason or number % self.config.checkpoint_every == 0:
             self._save(better)
         return reason
 
-    async def _validations(self, number: int, collector: Collector) -> Sequence[Line]:
-        """Validate if it is due, with nothing under way: training plays on its own time."""
+    def _validation_due(self, number: int) -> bool:
+        """Whether a validation belongs to an update; 0 is the init."""
         every = self.config.validation.every
         last = number == self.config.optimization.updates
-        if every is None or not (last or number % every == 0):
-            return []
+        return every is not None and (last or number % every == 0)
+
+    async def _validations(self, number: int, collector: Collector) -> Sequence[Line]:
+        """Validate with nothing under way: training plays on its own time."""
         with self._phase("rollout"):
             await collector.settle()
         with self._phase("validation"):
@@ -327,12 +343,14 @@ class Trainer:
         self.state = replace(self.state, older_version=number)
         await self.older.load_weights(self.older_weights.items(), number)
 
-    async def _validate(self, number: int) -> None:
+    async def _validate(self) -> None:
+        """Validate between two updates."""
         self._clock.begin()
         with self._phase("validation"):
-            lines = await self.validator.play(number, self._count("validation"))
-        self.state = replace(self.state, seconds=self._clock.total)
-        self._note_validations(lines)
+            lines = await self.validator.play(self.state.update, self._count("validation"))
+        self.state = replace(self.state, seconds=self.state.seconds + self._clock.total)
+        if self._note_validations(lines):
+            self._save(better=True)
 
     def _note_validations(self, lines: Sequence[Line]) -> bool:
         """Log validations; say whether they are the best so far."""

@@ -118,6 +118,9 @@ class Validator:
 
         Returns:
             A line for the log for each, without its time.
+
+        Raises:
+            Stopped: A process was asked to stop.
         """
         mine = self._players.mine(self.plan.jobs())
         records: list[EpisodeRecord] = []
@@ -127,12 +130,15 @@ class Validator:
             records.append(record_of(trajectory))
             count(len(records), len(mine))
 
-        await play(longest_first(mine), self._engine, CONCURRENCY, keep, self._host)
-        records = self._players.together(records)
+        async def share() -> list[EpisodeRecord]:
+            await play(longest_first(mine), self._engine, CONCURRENCY, keep, self._host)
+            return records
+
+        everything = await self._players.together_unless_stopped(share())
         lines = []
         for planned in self.plan.panels:
             protocol = planned.protocol
-            played = [r for r in records if (r.task, r.panel) == (protocol.task, protocol.panel)]
+            played = [r for r in everything if (r.task, r.panel) == (protocol.task, protocol.panel)]
             name = (
                 f"{protocol.task}.{protocol.panel}" if len(self.plan.panels) > 1 else protocol.panel
             )

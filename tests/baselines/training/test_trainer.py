@@ -28,8 +28,10 @@ from benchmark.models import from_folder
 from benchmark.submissions.checks.log_schedule import early_stop
 from tasks.errors import UserError
 from tasks.registry import load_task
+from tasks.sokoban.task import SokobanTask
 from tests.support.training.logs import validation_line, write_log
 from tests.support.training.ranks import run_together
+from tests.support.training.tiny_study import LEVELS, first_entries
 
 pytestmark = pytest.mark.slow
 
@@ -57,10 +59,12 @@ def train(
     said: Callable[[str, int, int], None] | None = None,
     learner: type[Learner] = Learner,
     played_by: type[TransformersEngine] = TransformersEngine,
+    stop_in: int | None = None,
 ) -> list[dict[str, Any]]:
     """Train, and give the update lines of this session.
 
-    With `kill_at`, `FOLDER-killed` becomes what a kill after that update's line would leave.
+    With `kill_at`, `FOLDER-killed` becomes what a kill after that update's line would leave. With
+    `stop_in`, training is asked to stop in the middle of the validation after that update.
     """
     torch.set_num_threads(1)
     config = resolve(recipe, "tiny", tasks, [*SMALL, *own])
@@ -90,8 +94,16 @@ def train(
                     TransformersEngine(weights, deterministic=True)
                 )
             accelerator = Accelerator(cpu=True, project_dir=folder)
-            watch = TrainingCallbacks(keep, said or TrainingCallbacks().phase)
-            await Trainer(run, engine, accelerator, watch, older, learner).train()
+
+            def tell(phase: str, done: int, total: int) -> None:
+                if said is not None:
+                    said(phase, done, total)
+                if (phase, trainer.state.update) == ("validation", stop_in) and done:
+                    trainer.stop()
+
+            watch = TrainingCallbacks(keep, tell)
+            trainer = Trainer(run, engine, accelerator, watch, older, learner)
+            await trainer.train()
 
     asyncio.run(main())
     return lines
@@ -237,6 +249,32 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(
             assert found["policy/loss"] == pytest.approx(expected["policy/loss"], abs=1e-5)
         else:
             assert without_times(found) == without_times(expected)
+
+
+def test_a_validation_that_was_stopped_is_made_when_the_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SokobanTask, "panel", first_entries(SokobanTask, LEVELS))
+    own = ("optimization.updates=3", "validation.every=2", "checkpoint_every=100")
+    train(tmp_path / "whole", "grpo", own)
+    stopped = tmp_path / "stopped"
+    for number, before in ((0, []), (2, [0]), (3, [0, 2])):
+        with pytest.raises(asyncio.CancelledError):
+            train(stopped, "grpo", own, stop_in=number)
+        found = read_training_log(stopped / LOG)
+        assert len(found.updates) == number
+        assert [line.update for line in found.validations] == before
+    assert train(stopped, "grpo", own) == []
+    lines, expected = (
+        [json.loads(line) for line in (folder / LOG).read_text().splitlines()[1:]]
+        for folder in (stopped, tmp_path / "whole")
+    )
+    assert [without_times(line) for line in lines] == [without_times(line) for line in expected]
+    assert [line["update"] for line in lines if line["kind"] == "validation"] == [0, 2, 3]
+    for place in ("last", "best"):
+        weights = [(tmp_path / n / place / "model.safetensors") for n in ("whole", "stopped")]
+        assert len({path.read_bytes() for path in weights if path.exists()}) <= 1
+        assert weights[0].exists() == weights[1].exists()
 
 
 def test_whoever_watches_is_told_how_much_is_played(tmp_path: Path) -> None:
