@@ -10,7 +10,7 @@ from accelerate import Accelerator
 from baselines.config.layers import resolve
 from baselines.rollouts.async_collector import AsyncCollector
 from baselines.rollouts.collector import Collector, TaskSource
-from baselines.rollouts.process_shards import ProcessShards
+from baselines.rollouts.process_shards import ProcessShards, Stopped
 from baselines.rollouts.rows import PlayedGroup, group_jobs, longest_row, training_protocol
 from benchmark.engines.core.base import EngineDown, EngineError, Request
 from benchmark.hosts.inline import InlineHost
@@ -323,6 +323,16 @@ async def test_nothing_is_played_after_it_has_settled() -> None:
         collector.advance(1)
         await collector.settle()
         assert len(engine.requests) == asked + 2 * SIZE * MAX_TURNS
+
+
+async def test_a_stop_does_not_wait_for_what_is_under_way() -> None:
+    engine = ByteEngine(wait, seconds=60.0)
+    async with asynchronous(1, engine) as collector:
+        await until(lambda: engine.under_way > 0)
+        collector._players.stopping.set()
+        with pytest.raises(Stopped):
+            await collector.settle()
+    assert engine.under_way == 0
 
 
 async def test_leaving_drops_what_is_under_way() -> None:
