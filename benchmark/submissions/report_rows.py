@@ -198,8 +198,8 @@ def difference_rows(
 
 def _difference(found: PairedDifference) -> str:
     return (
-        f"{points_text(found.difference)}, {found.method}; {found.test} {p_text(found.p_value)}, "
-        f"{found.episodes} episodes"
+        f"{points_text(found.difference)}, {found.method}; {found.test} between these checkpoints "
+        f"{p_text(found.p_value)}, {found.episodes} episodes"
     )
 
 

@@ -158,7 +158,8 @@ def test_a_submission_is_compared_with_its_init_and_with_the_best(
     assert "+1.0 [" in rows[0]
     # Seeds of .590 and .609 on both sides: t(2) = 4.303 times the root of 2 (5/256)^2 / 4.
     name = "paired over episodes and seeds (Newcombe, Welch)"
-    assert f"+0.0 [-5.9, +5.9], {name}; sign-flip p = 1.000, 256 episodes" in rows[1]
+    test = "sign-flip between these checkpoints p = 1.000"
+    assert f"+0.0 [-5.9, +5.9], {name}; {test}, 256 episodes" in rows[1]
     printed = capsys.readouterr().out.splitlines()
     best_other = "sokoban/builtin  the best other (The best)  +0.0 [-5.9, +5.9], paired over "
     assert any(line.startswith(best_other) for line in printed)
