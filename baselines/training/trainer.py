@@ -182,7 +182,10 @@ class Trainer:
             await self.older.load_weights(self.older_weights.items(), self.state.older_version)
         # That of the init, or one during which the run was stopped.
         if not validated and self._validation_due(self.state.update):
-            await self._validate()
+            better = await self._validate()
+            if resumed:
+                # The checkpoint that is there knows neither its success nor its time.
+                self._save(better)
 
     def _say_where(self, start: Start) -> None:
         """Warn if the run began with other vector instructions: nobody can repeat such a run."""
@@ -343,14 +346,13 @@ class Trainer:
         self.state = replace(self.state, older_version=number)
         await self.older.load_weights(self.older_weights.items(), number)
 
-    async def _validate(self) -> None:
-        """Validate between two updates."""
+    async def _validate(self) -> bool:
+        """Validate between two updates; say whether it is the best so far."""
         self._clock.begin()
         with self._phase("validation"):
             lines = await self.validator.play(self.state.update, self._count("validation"))
         self.state = replace(self.state, seconds=self.state.seconds + self._clock.total)
-        if self._note_validations(lines):
-            self._save(better=True)
+        return self._note_validations(lines)
 
     def _note_validations(self, lines: Sequence[Line]) -> bool:
         """Log validations; say whether they are the best so far."""
