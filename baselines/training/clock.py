@@ -21,10 +21,12 @@ class Clock:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Time a part of it."""
+        """Time a part of it, also one that is broken off."""
         began = time.monotonic()
-        yield
-        self._phases[name] = self._phases.get(name, 0.0) + time.monotonic() - began
+        try:
+            yield
+        finally:
+            self._phases[name] = self._phases.get(name, 0.0) + time.monotonic() - began
 
     @property
     def total(self) -> float:

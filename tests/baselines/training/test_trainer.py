@@ -271,10 +271,12 @@ def test_a_validation_that_was_stopped_is_made_when_the_run_goes_on(
     )
     assert [without_times(line) for line in lines] == [without_times(line) for line in expected]
     assert [line["update"] for line in lines if line["kind"] == "validation"] == [0, 2, 3]
-    for place in ("last", "best"):
-        weights = [(tmp_path / n / place / "model.safetensors") for n in ("whole", "stopped")]
-        assert len({path.read_bytes() for path in weights if path.exists()}) <= 1
-        assert weights[0].exists() == weights[1].exists()
+    places = [tmp_path / name / "last" for name in ("whole", "stopped")]
+    weights = [(place / "model.safetensors").read_bytes() for place in places]
+    states = [json.loads((place / "state/training_state.json").read_bytes()) for place in places]
+    assert weights[0] == weights[1]
+    for name in ("best", "best_update", "position"):
+        assert states[0][name] == states[1][name]
 
 
 def test_whoever_watches_is_told_how_much_is_played(tmp_path: Path) -> None:
