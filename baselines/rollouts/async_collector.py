@@ -53,18 +53,12 @@ class AsyncCollector(Collector):
             self._begin()
 
     async def settle(self) -> None:
-        """Wait until what is under way has been played; an error is raised when it is taken.
+        """Wait until what is under way has been played, or this process has to stop.
 
-        Raises:
-            Stopped: A process was asked to stop.
+        An error is raised when what has been played is taken.
         """
-
-        async def ended() -> list[None]:
-            if self._batches:
-                await asyncio.wait(self._batches)
-            return []
-
-        await self._players.together_unless_stopped(ended())
+        if self._batches:
+            await self._players.unless_stopped(asyncio.wait(self._batches))
 
     def _begin(self) -> None:
         """Begin one more batch, this process's share of it."""

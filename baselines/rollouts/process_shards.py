@@ -55,22 +55,24 @@ class ProcessShards:
             return items if self._accelerator.is_main_process else items[:0]
         return items[self._accelerator.process_index :: self._accelerator.num_processes]
 
+    async def unless_stopped(self, awaited: Awaitable[Item]) -> Item | None:
+        """The result of what this process waits for; None, and no waiting, if it has to stop."""
+        mine, asked = asyncio.ensure_future(awaited), asyncio.create_task(self.stopping.wait())
+        try:
+            await asyncio.wait((mine, asked), return_when=asyncio.FIRST_COMPLETED)
+            return None if self.stopping.is_set() else await mine
+        finally:
+            for task in (mine, asked):
+                task.cancel()
+            await asyncio.wait((mine, asked))
+
     async def together_unless_stopped(self, playing: Awaitable[list[Item]]) -> list[Item]:
         """What all processes have played; what is under way is dropped when one has to stop.
 
         Raises:
             Stopped: One of the processes was asked to, before or while it played.
         """
-        mine, asked = asyncio.ensure_future(playing), asyncio.create_task(self.stopping.wait())
-        try:
-            await asyncio.wait((mine, asked), return_when=asyncio.FIRST_COMPLETED)
-            stopped = self.stopping.is_set()
-            share = None if stopped else await mine
-        finally:
-            for task in (mine, asked):
-                task.cancel()
-            await asyncio.wait((mine, asked))
-        shares = self.together([share])
+        shares = self.together([await self.unless_stopped(playing)])
         if any(share is None for share in shares):
             raise Stopped
         return [item for share in shares if share is not None for item in share]

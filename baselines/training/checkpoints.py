@@ -43,6 +43,7 @@ class TrainingState:
 
     Attributes:
         update: Updates that were made.
+        validated: Last update whose validation was played, 0 for that of the init; -1 before it.
         position: Groups taken from the training streams.
         seconds: Compute so far, over all sessions.
         best: Highest validation success so far; None before the first validation.
@@ -53,6 +54,7 @@ class TrainingState:
     """
 
     update: int
+    validated: int
     position: int
     seconds: float
     best: float | None
@@ -132,8 +134,10 @@ def find_last(
     if not path.exists():
         return None
     try:
-        state = TrainingState(**json.loads(path.read_text("utf-8")))
-    except (OSError, ValueError, TypeError) as error:
+        content = json.loads(path.read_text("utf-8"))
+        # Older checkpoints do not say it: they were written after the validation of their update.
+        state = TrainingState(**{"validated": content["update"], **content})
+    except (OSError, ValueError, TypeError, KeyError) as error:
         raise UserError(f"{path} is not a training state: {error}") from error
     if state.configuration != configuration:
         raise UserError(

@@ -95,7 +95,7 @@ class Trainer:
             task.info.name: TaskSource(task, training_protocol(task, self.config, run.seed))
             for task in run.tasks
         }
-        self.state = TrainingState(0, 0, 0.0, None, 0, 0, 0.0, run.sha256)
+        self.state = TrainingState(0, -1, 0, 0.0, None, 0, 0, 0.0, run.sha256)
         self.older_weights: dict[str, torch.Tensor] | None = None
         self._early_stopping = EarlyStopping(run, accelerator.is_main_process)
         self._handed_gib = 0.0
@@ -168,24 +168,19 @@ class Trainer:
 
     async def _begin(self, resumed: bool) -> None:
         """Begin or go on with the log, hand over the weights, and validate if that is due."""
-        validated = False
         if not resumed:
             self._write(self._start_line())
         else:
             earlier = read_training_log(self.run.folder / LOG)
-            validated = any(line.update == self.state.update for line in earlier.validations)
             self.validator.recall(earlier.validations)
             self._early_stopping.recall(earlier)
             self._say_where(earlier.start)
         await self._hand_over()
         if self.older is not None and self.older_weights is not None:
             await self.older.load_weights(self.older_weights.items(), self.state.older_version)
-        # That of the init, or one during which the run was stopped.
-        if not validated and self._validation_due(self.state.update):
-            better = await self._validate()
-            if resumed:
-                # The checkpoint that is there knows neither its success nor its time.
-                self._save(better)
+        # That of the init, or one that the run was stopped in.
+        if self.state.validated < self.state.update and self._validation_due(self.state.update):
+            await self._validate()
 
     def _say_where(self, start: Start) -> None:
         """Warn if the run began with other vector instructions: nobody can repeat such a run."""
@@ -346,13 +341,17 @@ class Trainer:
         self.state = replace(self.state, older_version=number)
         await self.older.load_weights(self.older_weights.items(), number)
 
-    async def _validate(self) -> bool:
-        """Validate between two updates; say whether it is the best so far."""
+    async def _validate(self) -> None:
+        """Validate between two updates."""
         self._clock.begin()
-        with self._phase("validation"):
-            lines = await self.validator.play(self.state.update, self._count("validation"))
-        self.state = replace(self.state, seconds=self.state.seconds + self._clock.total)
-        return self._note_validations(lines)
+        try:
+            with self._phase("validation"):
+                lines = await self.validator.play(self.state.update, self._count("validation"))
+        finally:
+            self.state = replace(self.state, seconds=self.state.seconds + self._clock.total)
+        better = self._note_validations(lines)
+        if self.state.update:
+            self._save(better)
 
     def _note_validations(self, lines: Sequence[Line]) -> bool:
         """Log validations; say whether they are the best so far."""
@@ -360,6 +359,7 @@ class Trainer:
             self._write({**line, "seconds_total": self.state.seconds})
         if not lines:
             return False
+        self.state = replace(self.state, validated=self.state.update)
         success = sum(line["success"] for line in lines) / len(lines)
         better = self.state.best is None or success > self.state.best
         if better:
@@ -369,7 +369,8 @@ class Trainer:
     def _save_once(self) -> None:
         """Write a checkpoint, unless there is one of this very state."""
         saved = find_last(self.run.folder, self.run.sha256)
-        if saved is None or saved.update < self.state.update:
+        now = (self.state.update, self.state.validated)
+        if saved is None or (saved.update, saved.validated) < now:
             self._save(better=False)
 
     def _save(self, better: bool) -> None:
@@ -398,7 +399,7 @@ class Trainer:
             return False
         self.older_weights = load_last(self.accelerator, folder)
         if self.accelerator.is_main_process:
-            truncate_after(folder / LOG, state.update)
+            truncate_after(folder / LOG, state.update, state.validated)
         self.accelerator.wait_for_everyone()
         self.state = state
         return True

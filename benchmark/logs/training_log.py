@@ -151,14 +151,16 @@ def parse_training_log(content: bytes, path: Path, *, allow_torn: bool = False) 
     return TrainingLog(path, lines[0], updates, validations, bool(torn))
 
 
-def truncate_after(path: Path, update: int) -> int:
+def truncate_after(path: Path, update: int, validated: int) -> int:
     """Cut a log back to a checkpoint: what came after its update goes, and so does a torn line.
 
-    What stays is not changed by a byte. Validations after `update` itself stay.
+    What stays is not changed by a byte.
 
     Args:
         path: The file.
-        update: The checkpoint's update; 0 keeps the start and the validations of the init.
+        update: The checkpoint's update; 0 keeps no update.
+        validated: Last update whose validations the checkpoint knows; 0 for those of the init, -1
+            for none.
 
     Returns:
         How many lines were cut off.
@@ -178,7 +180,8 @@ def truncate_after(path: Path, update: int) -> int:
     kept = [
         text
         for text, line in zip(content, lines, strict=True)
-        if isinstance(line, Start) or line.update <= update
+        if isinstance(line, Start)
+        or line.update <= (update if isinstance(line, Update) else validated)
     ]
     cut = len(content) - len(kept) + bool(torn)
     if cut:

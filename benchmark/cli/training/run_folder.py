@@ -80,7 +80,8 @@ def earlier_lines(training: "TrainingRun") -> list[dict[str, Any]]:
         )
     whole = path.read_text("utf-8").rpartition("\n")[0].splitlines()[1:]
     lines: list[dict[str, Any]] = [json.loads(line) for line in whole]
-    return [line for line in lines if line["update"] <= state.update]
+    last = {"update": state.update, "validation": state.validated}
+    return [line for line in lines if line["update"] <= last[line["kind"]]]
 
 
 def _named(claim: TrackClaim | None) -> str:

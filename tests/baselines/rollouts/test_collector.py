@@ -330,8 +330,9 @@ async def test_a_stop_does_not_wait_for_what_is_under_way() -> None:
     async with asynchronous(1, engine) as collector:
         await until(lambda: engine.under_way > 0)
         collector._players.stopping.set()
+        await collector.settle()
         with pytest.raises(Stopped):
-            await collector.settle()
+            await collector.collect(1)
     assert engine.under_way == 0
 
 

@@ -32,6 +32,7 @@ from tasks.errors import UserError
 CONFIGURATION = "c" * 64
 STATE = TrainingState(
     update=3,
+    validated=2,
     position=24,
     seconds=12.5,
     best=0.5,

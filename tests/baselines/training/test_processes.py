@@ -15,8 +15,8 @@ from benchmark.cli.main import main
 from benchmark.engines.core import devices
 from benchmark.engines.core.devices import cpu_name
 from benchmark.logs.training_log import LOG, read_training_log
-from tests.baselines.training.test_trainer import train
 from tests.support.training.ranks import ROOT, end_together, run_together
+from tests.support.training.runs import train
 
 pytestmark = pytest.mark.slow
 

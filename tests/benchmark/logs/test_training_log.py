@@ -158,7 +158,7 @@ def test_two_processes_cannot_write_one_log(tmp_path: Path) -> None:
         with pytest.raises(UserError, match="is being written by another process"):
             TrainingLogWriter(path)
         with pytest.raises(UserError, match="is being written by another process"):
-            truncate_after(path, 0)
+            truncate_after(path, 0, 0)
     TrainingLogWriter(path).close()
 
 
@@ -203,7 +203,7 @@ def test_a_torn_last_line_is_dropped_only_when_asked(tmp_path: Path) -> None:
         TrainingLogWriter(path)
     log = read_training_log(path, allow_torn=True)
     assert log.torn and [line.update for line in log.updates] == [1]
-    assert truncate_after(path, 1) == 1
+    assert truncate_after(path, 1, 1) == 1
     assert path.read_bytes() == torn[: torn.rindex(b"\n") + 1]
 
 
@@ -215,7 +215,7 @@ def test_a_broken_line_before_the_last_is_never_dropped(tmp_path: Path) -> None:
         with pytest.raises(UserError, match=r"training_log.jsonl, line 2: not JSON"):
             read(path)
     with pytest.raises(UserError, match="line 2: not JSON"):
-        truncate_after(path, 2)
+        truncate_after(path, 2, 2)
 
 
 def test_truncate_after_keeps_every_byte_before_the_checkpoint(tmp_path: Path) -> None:
@@ -223,12 +223,17 @@ def test_truncate_after_keeps_every_byte_before_the_checkpoint(tmp_path: Path) -
     path = write_log(tmp_path, lines)
     content = path.read_bytes().splitlines(keepends=True)
     # Start, the init's validation, then an update and a validation each.
-    assert truncate_after(path, 10) == 0
-    assert truncate_after(path, 6) == 8
+    assert truncate_after(path, 10, 10) == 0
+    assert truncate_after(path, 6, 6) == 8
     assert path.read_bytes() == b"".join(content[:14])
     assert read_training_log(path).validations[-1].update == 6
-    assert truncate_after(path, 0) == 12
+    # The checkpoint was written before its update's validation, which a killed session has played.
+    assert truncate_after(path, 6, 5) == 1
+    assert path.read_bytes() == b"".join(content[:13])
+    assert truncate_after(path, 0, 0) == 11
     assert path.read_bytes() == b"".join(content[:2])
+    assert truncate_after(path, 0, -1) == 1
+    assert path.read_bytes() == content[0]
 
 
 def test_numbers_of_single_tasks_are_kept_and_make_curves(tmp_path: Path) -> None:
@@ -279,14 +284,14 @@ def test_success_of_a_run_on_several_tasks_is_the_mean_over_them(tmp_path: Path)
 def test_a_log_that_lacks_the_checkpoint_is_refused(tmp_path: Path) -> None:
     path = write_log(tmp_path, [start_line(), update_line(1), update_line(2)])
     with pytest.raises(UserError, match=r"no line of update 5, .* \(its last is 2\)"):
-        truncate_after(path, 5)
+        truncate_after(path, 5, 5)
     assert len(read_training_log(path).updates) == 2
 
 
 def test_a_log_that_was_killed_in_its_first_line_starts_anew(tmp_path: Path) -> None:
     path = tmp_path / LOG
     path.write_bytes(b'{"kind": "start", "schema')
-    assert truncate_after(path, 0) == 1
+    assert truncate_after(path, 0, 0) == 1
     with TrainingLogWriter(path) as writer:
         writer.append(start_line())
     assert read_training_log(path).updates == ()

@@ -1,0 +1,141 @@
+"""Runs that are killed, stopped and resumed, on the real engine and world."""
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from baselines.inits.registry import find_model
+from benchmark.logs.training_log import LOG, TrainingLogWriter, read_training_log
+from benchmark.models import from_folder
+from tasks.errors import UserError
+from tasks.sokoban.task import SokobanTask
+from tests.support.training.logs import validation_line, write_log
+from tests.support.training.runs import train, without_times
+from tests.support.training.tiny_study import LEVELS, first_entries
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of GRPO of two updates, to be copied."""
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    train(folder, "grpo", ("optimization.updates=2",))
+    return folder
+
+
+@pytest.fixture
+def begun(trained: Path, tmp_path: Path) -> Path:
+    """A copy of it that may be continued."""
+    return shutil.copytree(trained, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "tasks"),
+    [
+        ("sampo", ("sokoban",)),
+        ("agentrl", ("sokoban",)),
+        ("ppo", ("sokoban",)),
+        ("agentrl_norm", ("sokoban", "webshop")),
+    ],
+)
+def test_a_killed_run_goes_on_as_if_nothing_had_been(
+    recipe: str, tasks: tuple[str, ...], tmp_path: Path
+) -> None:
+    own: tuple[str, ...] = ("optimization.updates=4",)
+    if recipe == "agentrl":
+        own += ("sampling.cross_policy.refresh_every=2",)
+    whole = train(tmp_path / "run", recipe, own, kill_at=3, tasks=tasks)
+    assert all(line["policy/grad_norm"] > 0 for line in whole)
+    killed = tmp_path / "run-killed"
+    rest = train(killed, recipe, own, tasks=tasks)
+    # The checkpoint is of update 2, so that update 3 is made again.
+    assert [line["update"] for line in rest] == [3, 4]
+    logged = [json.loads(line) for line in (killed / LOG).read_text().splitlines()]
+    for found, expected in zip(logged[1:], whole, strict=True):
+        if recipe == "agentrl":
+            # Two engines side by side: which requests run together depends on who is quicker, and
+            # with it the last digits of what they compute.
+            assert found["tokens/response"] == expected["tokens/response"]
+            assert found["policy/loss"] == pytest.approx(expected["policy/loss"], abs=1e-5)
+        else:
+            assert without_times(found) == without_times(expected)
+
+
+def test_a_validation_that_was_stopped_is_made_when_the_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SokobanTask, "panel", first_entries(SokobanTask, LEVELS))
+    own = ("optimization.updates=3", "validation.every=2", "checkpoint_every=100")
+    train(tmp_path / "whole", "grpo", own)
+    stopped = tmp_path / "stopped"
+    for phase, number, before in (
+        ("validation", 0, []),
+        ("rollout", 0, [0]),
+        ("validation", 2, [0]),
+        ("rollout", 2, [0, 2]),
+        ("validation", 3, [0, 2]),
+    ):
+        with pytest.raises(asyncio.CancelledError):
+            train(stopped, "grpo", own, stop_in=(phase, number))
+        found = read_training_log(stopped / LOG)
+        assert len(found.updates) == number
+        assert [line.update for line in found.validations] == before
+    # What a session leaves that is killed between a validation's line and its checkpoint.
+    with TrainingLogWriter(stopped / LOG) as writer:
+        played = found.validations[-1].model_dump()
+        writer.append({**played, "update": 3, "score": -1.0, "seconds_total": 1e6})
+    assert train(stopped, "grpo", own) == []
+    lines, expected = (
+        [json.loads(line) for line in (folder / LOG).read_text().splitlines()[1:]]
+        for folder in (stopped, tmp_path / "whole")
+    )
+    assert [without_times(line) for line in lines] == [without_times(line) for line in expected]
+    assert [line["update"] for line in lines if line["kind"] == "validation"] == [0, 2, 3]
+    places = [tmp_path / name / "last" for name in ("whole", "stopped")]
+    weights = [(place / "model.safetensors").read_bytes() for place in places]
+    states = [json.loads((place / "state/training_state.json").read_bytes()) for place in places]
+    assert weights[0] == weights[1]
+    for name in ("validated", "best", "best_update", "position"):
+        assert states[0][name] == states[1][name]
+    assert states[0]["validated"] == 3
+
+
+def test_a_checkpoint_of_another_run_is_refused(begun: Path) -> None:
+    with pytest.raises(UserError, match="another configuration"):
+        train(begun, "grpo", ("optimization.updates=2", "kl.coef=0.5"))
+
+
+def test_a_longer_run_is_the_same_and_what_moves_no_result_may_change(begun: Path) -> None:
+    free = ("optimization.micro_batch_tokens=999", "rollout.concurrency=3", "checkpoint_every=1")
+    (line,) = train(begun, "grpo", ("optimization.updates=3", *free))
+    assert line["update"] == 3
+
+
+def test_a_falling_rate_knows_how_long_the_run_is(tmp_path: Path) -> None:
+    falling = "optimization.schedule=linear"
+    train(tmp_path / "run", "grpo", ("optimization.updates=1", "checkpoint_every=1", falling))
+    with pytest.raises(UserError, match="another configuration"):
+        train(tmp_path / "run", "grpo", ("optimization.updates=2", falling))
+
+
+def test_a_run_that_has_collapsed_stays_stopped(begun: Path) -> None:
+    fallen = [validation_line(update, solved) for update, solved in ((0, 200), (1, 0), (2, 0))]
+    start, *rest = (begun / LOG).read_text("utf-8").splitlines()
+    lines = [json.loads(line) for line in rest] + fallen
+    lines.sort(key=lambda line: (line["update"], line["kind"] == "validation"))
+    write_log(begun / LOG, [json.loads(start), *lines])
+    state = begun / "last/state/training_state.json"
+    state.write_text(json.dumps(json.loads(state.read_text()) | {"validated": 2}))
+    assert train(begun, "grpo", ("optimization.updates=3",), stop_on_collapse=True) == []
+    more = train(begun, "grpo", ("optimization.updates=3",))
+    assert [line["update"] for line in more] == [3]
+
+
+def test_checkpoints_are_models(trained: Path) -> None:
+    source = from_folder(trained / "last")
+    assert source.path is not None
+    assert find_model("tiny-sokoban").identity.sha256 != source.identity.sha256
