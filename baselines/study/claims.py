@@ -1,8 +1,8 @@
 """Claims and their verdicts from finished cells: rules in a YAML file.
 
 A verdict has a rule and numbers, and no other words. A claim of which a planned run is missing is
-not run: what happens to be finished decides nothing, though its numbers are shown from three seeds
-of each method. Nor do one or two seeds.
+incomplete: what happens to be finished decides nothing, though its numbers are shown from three
+seeds of each method. Nor do one or two seeds.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,9 +30,9 @@ from tasks.errors import UserError, suggestion
 from tasks.strict import Strict, first_fault
 from tasks.texts import plural
 
-Outcome = Literal["reproduced", "contradicted", "not decided", "not run"]
-MOST: Final = 2 / 3
-"""Share of the seeds that must collapse where a method is said to."""
+Outcome = Literal["reproduced", "contradicted", "not decided", "incomplete"]
+HALF: Final = 0.5
+"""Share of collapsed seeds that tells a method that collapses from one that does not."""
 BUSY: Final = 0.9
 """Processor time over wall time, below which a training has waited for cores."""
 LEAST_SEEDS: Final = 3
@@ -70,9 +70,11 @@ class Claim(Strict):
         above: What the difference of success rates is above; -0.05 allows for a loss of 5 points.
         at: Where methods are compared: at the end of their runs, or after the seconds of training
             of the shortest one, which say something only of runs on equal machines.
-        collapses: At least two thirds of the method's seeds collapse.
-        holds: No seed of the method collapses. Either is contradicted where the other holds; in
-            between nothing is decided.
+        collapses: More than half of the method's trainings collapse: the interval of the share
+            among its seeds is above a half. Four seeds are the fewest that can show it.
+        holds: Fewer than half do: the interval is below. Either is contradicted where the other
+            holds.
+        post_hoc: The claim, or a margin in it, was written down when its numbers were known.
     """
 
     claim: Annotated[str, Field(min_length=1, max_length=300)]
@@ -90,6 +92,7 @@ class Claim(Strict):
     at: Literal["end", "seconds"] = "end"
     collapses: Word | None = None
     holds: Word | None = None
+    post_hoc: bool = False
 
     @model_validator(mode="after")
     def _one_rule(self) -> "Claim":
@@ -112,9 +115,14 @@ class Claim(Strict):
         return self
 
     @property
+    def text(self) -> str:
+        """The claim, and that it is post hoc if it is."""
+        return f"{self.claim} (post hoc)" if self.post_hoc else self.claim
+
+    @property
     def title(self) -> str:
         """The claim, after whose it is."""
-        return f"{self.of}: {self.claim}" if self.of else self.claim
+        return f"{self.of}: {self.text}" if self.of else self.text
 
     @property
     def recipes(self) -> tuple[str, ...]:
@@ -187,17 +195,17 @@ def verdicts(claims: Sequence[Claim], found: Mapping[str, TrackResults]) -> list
 
 def _judge(claim: Claim, results: TrackResults) -> ClaimVerdict:
     if absent := [recipe for recipe in claim.recipes if recipe not in results.methods]:
-        return ClaimVerdict(claim, "not run", f"the study does not run {', '.join(absent)} here")
+        return ClaimVerdict(claim, "incomplete", f"the study does not run {', '.join(absent)} here")
     whole = claim.best is not None and not claim.among
     methods = [results.methods[name] for name in (results.methods if whole else claim.recipes)]
     if claim.learns is not None:
         if results.init is None:
-            return ClaimVerdict(claim, "not run", "the init was not played")
+            return ClaimVerdict(claim, "incomplete", "the init was not played")
         if (learned := _learned(claim, methods, results)) is not None:
             return learned
     if lacking := [method for method in methods if method.missing]:
-        numbers = "; ".join([*map(_missing, lacking), *_so_far(claim, methods, results)])
-        return ClaimVerdict(claim, "not run", numbers)
+        parts = [_finished(methods), *map(_missing, lacking), *_so_far(claim, methods, results)]
+        return ClaimVerdict(claim, "incomplete", "; ".join(parts))
     return _if_seeds(
         _by_rule(claim, results), {method.recipe: len(method.runs) for method in methods}
     )
@@ -220,11 +228,14 @@ def _compared(claim: Claim, found: Mapping[str, TrackResults]) -> ClaimVerdict:
     runs = {name: each.methods[recipe] for name, each in tracks.items() if recipe in each.methods}
     absent = [name for name in (claim.track, *claim.against) if name not in runs]
     if absent:
-        return ClaimVerdict(claim, "not run", f"the study has no {recipe} on {', '.join(absent)}")
+        return ClaimVerdict(
+            claim, "incomplete", f"the study has no {recipe} on {', '.join(absent)}"
+        )
     lacking = {name: method for name, method in runs.items() if method.missing}
     if lacking:
-        numbers = "; ".join(f"{name}: {_missing(method)}" for name, method in lacking.items())
-        return ClaimVerdict(claim, "not run", numbers)
+        parts = [f"{name}: {_missing(method)}" for name, method in lacking.items()]
+        numbers = "; ".join([_finished([*runs.values()]), *parts])
+        return ClaimVerdict(claim, "incomplete", numbers)
     results, others = found[claim.track], [found[name] for name in claim.against]
     where = ""
     if claim.at == "seconds":
@@ -240,11 +251,13 @@ def _compared(claim: Claim, found: Mapping[str, TrackResults]) -> ClaimVerdict:
     if claim.at == "end":
         numbers += _by_task(results, lambda panel: across_tracks(recipe, results, others, [panel]))
     verdict = ClaimVerdict(claim, _above(margin, claim.above), numbers)
-    waited = [f"{name} {percent_text(m.busy, 0)}" for name, m in runs.items() if m.busy < BUSY]
+    waited = [
+        f"{name} had the processor for {percent_text(method.busy, 0)} of its time"
+        for name, method in runs.items()
+        if method.busy < BUSY
+    ]
     if claim.at == "seconds" and waited:
-        numbers += (
-            f"; seconds count on an idle machine, processor over wall time: {', '.join(waited)}"
-        )
+        numbers += f"; not judged, since the machine was shared: {', '.join(waited)}"
         verdict = replace(verdict, outcome="not decided", numbers=numbers)
     return _if_seeds(verdict, {name: len(method.runs) for name, method in runs.items()})
 
@@ -256,6 +269,9 @@ def _so_far(claim: Claim, methods: Sequence[RecipeRuns], results: TrackResults) 
         return [f"so far: {_learns(claim, enough, results).numbers}"]
     if claim.learns is None and len(enough) == len(methods):
         return [f"so far: {_by_rule(claim, results).numbers}"]
+    if claim.best in enough and len(enough) > 1:
+        known = claim.model_copy(update={"among": tuple(enough)})
+        return [f"so far: {_by_rule(known, results).numbers}"]
     return []
 
 
@@ -272,6 +288,9 @@ def _by_rule(claim: Claim, results: TrackResults) -> ClaimVerdict:
         numbers += _by_task(results, lambda panel: results.between(first, second, [panel]))
         numbers += _equal_text(first, second, results)
         methods = [results.methods[name] for name in claim.better]
+        rates = [method.learning_rate for method in methods]
+        if len({*rates}) > 1:
+            numbers += f"; learning rates {' and '.join(f'{rate:g}' for rate in rates)}"
         if any(method.collapsed for method in methods):
             counts = [f"{each.recipe} {collapsed_text(each)}" for each in methods]
             numbers += f"; collapsed: {', '.join(counts)}"
@@ -306,7 +325,7 @@ def _best(claim: Claim, best: str, results: TrackResults) -> ClaimVerdict:
     margins = {other: results.between(best, other, results.panels) for other in others}
     found = {other: margin for other, margin in margins.items() if margin is not None}
     if not found:
-        return ClaimVerdict(claim, "not run", "there is no other method")
+        return ClaimVerdict(claim, "incomplete", "there is no other method")
     outcomes = {_above(margin, 0.0) for margin in found.values()}
     if outcomes == {"reproduced"}:
         outcome: Outcome = "reproduced"
@@ -340,24 +359,24 @@ def _collapses(claim: Claim, results: TrackResults) -> ClaimVerdict:
         if recipe is None:
             continue
         method = results.methods[recipe]
-        share = collapse_share(method).value
-        most, none = share >= MOST, share == 0
-        if most or none:
-            outcomes.append("reproduced" if most == wanted else "contradicted")
-        else:
-            outcomes.append("not decided")
+        outcome = _above(collapse_share(method), HALF)
+        if not wanted and outcome != "not decided":
+            outcome = "contradicted" if outcome == "reproduced" else "reproduced"
+        outcomes.append(outcome)
         numbers.append(f"{recipe} {collapsed_text(method)}")
-    outcome: Outcome = "reproduced"
-    for worse in ("not decided", "contradicted"):
-        if worse in outcomes:
-            outcome = worse
-    return ClaimVerdict(claim, outcome, "; ".join(numbers))
+    worst = max(outcomes, key=("reproduced", "not decided", "contradicted").index)
+    return ClaimVerdict(claim, worst, "; ".join(numbers))
 
 
 def _above(margin: Interval, least: float) -> Outcome:
     if margin.low > least:
         return "reproduced"
     return "contradicted" if margin.high < least else "not decided"
+
+
+def _finished(methods: Sequence[RecipeRuns]) -> str:
+    there = sum(len(method.runs) for method in methods)
+    return f"{there} of {there + sum(len(method.missing) for method in methods)} runs"
 
 
 def _missing(method: RecipeRuns) -> str:

@@ -15,7 +15,7 @@ from baselines.study.schema import Cell
 from benchmark.logs.curves import run_curves_of
 from benchmark.logs.equal_progress import SUCCESS, By, equal_success, progress_of
 from benchmark.logs.training_log import TrainingLog
-from benchmark.stability.collapse import collapse_update
+from benchmark.stability.collapse import KEPT, LEARNED, collapse_update
 from benchmark.stats.intervals import Interval, wilson
 from benchmark.stats.paired import Side, score_difference
 from benchmark.submissions.checks.log_schedule import early_stop
@@ -62,6 +62,14 @@ class RecipeRuns:
         return tuple(update for update in updates if update is not None)
 
     @property
+    def faded(self) -> tuple[int, ...]:
+        """Seeds that end at half of their best validation or below, and have not collapsed.
+
+        Collapse is judged by a mean over several validations, which does not see a late loss.
+        """
+        return tuple(run.cell.seed for run in self.runs if run.log is not None and _faded(run.log))
+
+    @property
     def learning_rate(self) -> float | None:
         """Of its runs: a track gives a recipe one."""
         return self.runs[0].facts.learning_rate if self.runs else None
@@ -90,7 +98,8 @@ class RecipeRuns:
         """What its runs have solved of each panel; None without runs."""
         if not self.plays:
             return None
-        return tuple(_side([plays[panel] for plays in self.plays]) for panel in panels)
+        track = self.runs[0].cell.track
+        return tuple(_side([plays[panel] for plays in self.plays], track) for panel in panels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,30 +176,17 @@ def sides_on(
 ) -> Sides | None:
     """What a method has solved of each panel on the first of some tracks that has the panel.
 
-    Seeds count that are finished on all of these tracks: a seed's mean is over one run on each.
-
     Returns:
-        None where no track has a panel, or no seed is finished on all of them.
+        None where no track has a panel, or there is no run on it.
     """
-    found: list[tuple[PanelKey, RecipeRuns]] = []
+    sides: list[Side] = []
     for panel in panels:
         there = [each for each in tracks if panel in each.panels and recipe in each.methods]
-        if not there:
+        found = there[0].methods[recipe].sides([panel]) if there else None
+        if found is None:
             return None
-        found.append((panel, there[0].methods[recipe]))
-    common = set.intersection(*({run.cell.seed for run in each.runs} for _, each in found))
-    if not common:
-        return None
-    return tuple(
-        _side(
-            [
-                plays[panel]
-                for run, plays in zip(each.runs, each.plays, strict=True)
-                if run.cell.seed in common
-            ]
-        )
-        for panel, each in found
-    )
+        sides.extend(found)
+    return tuple(sides)
 
 
 def across_tracks(
@@ -321,11 +317,18 @@ def collapse_of(log: TrainingLog) -> int | None:
     return log.updates[-1].update if update is None and early_stop(log) is not None else update
 
 
-def _side(played: Sequence[Mapping[str, bool]]) -> Side:
-    """What runs have solved of a panel, of each whether it solved the episodes."""
+def _faded(log: TrainingLog) -> bool:
+    validations = run_curves_of(log).curves[SUCCESS].values
+    best = max(validations)
+    lost = best >= LEARNED and validations[-1] <= KEPT * best
+    return bool(lost) and collapse_of(log) is None
+
+
+def _side(played: Sequence[Mapping[str, bool]], track: str = "") -> Side:
+    """What runs on a track have solved of a panel, of each whether it solved the episodes."""
     seeds = [statistics.fmean(map(float, each.values())) for each in played]
     plays = [[each[episode] for each in played] for episode in sorted(played[0])]
-    return Side.of(plays, seeds)
+    return Side.of(plays, seeds, track)
 
 
 def _difference(first: Sides | None, second: Sides | None) -> Interval | None:

@@ -143,9 +143,9 @@ def _legend(figure: Figure, curves: Sequence[Curve], looks: Sequence[Look]) -> N
 
 
 def _legend_label(curve: Curve) -> str:
-    if len(curve.runs) == 1:
-        return printable(curve.label)
     collapsed = sum(collapse_update(run) is not None for run in curve.runs)
+    if len(curve.runs) == 1:
+        return printable(curve.label) + " (collapsed)" * collapsed
     note = f", {collapsed} collapsed" if collapsed else ""
     return f"{printable(curve.label)} ({len(curve.runs)} seeds{note})"
 

@@ -56,15 +56,20 @@ class Side:
         single: Every episode was played once.
         success: Their mean with its interval over episodes.
         seeds: Success of each checkpoint, where there are several.
+        trainings: Which checkpoints these are: panels with the same name were played by the same
+            ones, in one order; others were trained apart.
     """
 
     shares: Values | None
     single: bool
     success: Interval
     seeds: tuple[float, ...] = ()
+    trainings: str = ""
 
     @classmethod
-    def of(cls, plays: Sequence[Sequence[bool]], seeds: Sequence[float] = ()) -> Self:
+    def of(
+        cls, plays: Sequence[Sequence[bool]], seeds: Sequence[float] = (), trainings: str = ""
+    ) -> Self:
         """An entry's plays of each episode, each at least once, and its checkpoints' success."""
         solved, played = list(map(sum, plays)), list(map(len, plays))
         return cls(
@@ -72,6 +77,7 @@ class Side:
             single=max(played) == 1,
             success=clustered_wilson(solved, played),
             seeds=tuple(seeds),
+            trainings=trainings,
         )
 
     @classmethod
@@ -182,29 +188,35 @@ def differences(sides: Sequence[Side]) -> Differences:
     Args:
         sides: Entries on one panel, at least one.
     """
-    return _joined(_over_episodes(sides), [side.seeds for side in sides])
+    return _joined(_over_episodes(sides), [[side.seeds] for side in sides])
 
 
 def score_difference(first: Sequence[Side], second: Sequence[Side]) -> Interval:
     """Mean success over several panels, first minus second, with its interval.
 
     Panels have no episode in common: their intervals over episodes are joined as independent ones
-    (`mean_differences`). Trainings have: a seed's success is its mean over the panels, and Welch's
-    interval is over these. One panel gives `difference`.
+    (`mean_differences`). So are trainings of different names (`Side.trainings`), of which each may
+    have its own number of seeds: their variances add up. Of one training that played several
+    panels, a seed's success is its mean over them. One panel gives `difference`.
 
     Args:
-        first: A side's success on each panel, at least one; seeds in one order on all of them.
+        first: A side's success on each panel, at least one.
         second: Another one's on the same panels.
     """
     pairs = [_over_episodes(pair) for pair in zip(first, second, strict=True)]
-    seeds = [_mean_seeds(side) for side in (first, second)]
-    found = _joined(mean_differences(pairs), seeds)
+    found = _joined(mean_differences(pairs), [_parts_of_mean(side) for side in (first, second)])
     return Interval(float(found.value[0, 1]), float(found.low[0, 1]), float(found.high[0, 1]))
 
 
-def _mean_seeds(panels: Sequence[Side]) -> list[float]:
-    """Mean success over panels of each seed."""
-    return [math.fsum(each) / len(each) for each in zip(*(p.seeds for p in panels), strict=True)]
+def _parts_of_mean(panels: Sequence[Side]) -> list[list[float]]:
+    """What the seeds of each training add to the mean over all panels."""
+    parts: dict[str, list[tuple[float, ...]]] = {}
+    for panel in panels:
+        parts.setdefault(panel.trainings, []).append(panel.seeds)
+    return [
+        [math.fsum(each) / len(panels) for each in zip(*seeds, strict=True)]
+        for seeds in parts.values()
+    ]
 
 
 def _over_episodes(sides: Sequence[Side]) -> Differences:
@@ -219,8 +231,8 @@ def _over_episodes(sides: Sequence[Side]) -> Differences:
     return Differences(value, low, high)
 
 
-def _joined(found: Differences, seeds: Sequence[Sequence[float]]) -> Differences:
-    """Differences with the spread of each side's seeds in their intervals."""
+def _joined(found: Differences, seeds: Sequence[Sequence[Sequence[float]]]) -> Differences:
+    """Differences with the spread of the seeds of each side's trainings in their intervals."""
     trainings = _of_seeds(seeds)
     low = found.value - np.hypot(found.value - found.low, trainings)
     high = found.value + np.hypot(found.high - found.value, trainings)
@@ -281,12 +293,16 @@ def _related(sides: Sequence[Side]) -> Values:
     return related
 
 
-def _of_seeds(seeds: Sequence[Sequence[float]]) -> Values:
-    """(n, n) half widths of Welch's intervals over the success of each side's seeds."""
-    counts = np.array([max(len(each), 1) for each in seeds])
-    parts = np.array([np.var(each, ddof=1) if len(each) > 1 else 0.0 for each in seeds]) / counts
-    total = parts[:, None] + parts[None, :]
-    squares = parts**2 / np.maximum(counts - 1, 1)
+def _of_seeds(seeds: Sequence[Sequence[Sequence[float]]]) -> Values:
+    """(n, n) half widths of Welch's intervals over the seeds of each side's trainings.
+
+    Welch's degrees of freedom are Satterthwaite's for any number of independent variances.
+    """
+    several = [[each for each in trainings if len(each) > 1] for trainings in seeds]
+    parts = [[(np.var(each, ddof=1) / len(each), len(each) - 1) for each in s] for s in several]
+    variance = np.array([sum(part for part, _ in side) for side in parts], dtype=np.float64)
+    squares = np.array([sum(part**2 / free for part, free in side) for side in parts])
+    total = variance[:, None] + variance[None, :]
     scale = squares[:, None] + squares[None, :]
     freedom = np.divide(total**2, scale, out=np.ones_like(total), where=scale > 0)
     width: Values = special.stdtrit(freedom, 0.975) * np.sqrt(total)

@@ -105,7 +105,7 @@ class StudyVerdict:
     Attributes:
         claim: The claim, one sentence.
         track: Where it was judged.
-        outcome: `reproduced`, `contradicted`, `not decided` or `not run`.
+        outcome: `reproduced`, `contradicted`, `not decided` or `incomplete`.
         numbers: What decides.
     """
 

@@ -30,7 +30,7 @@ from leaderboard.table import cells
 from leaderboard.table.paper import LEAST_METHODS, Gain, TaskGains, gains
 from tasks.texts import counted
 
-_NOT_RUN: Final = "not run"
+_INCOMPLETE: Final = "incomplete"
 _CHIPS: Final = {"reproduced": "lb-good", "contradicted": "lb-bad"}
 
 
@@ -138,20 +138,20 @@ def _verdicts(board: Board) -> Markup:
     if not found:
         return NOTHING
     judged = sum(each.outcome in _CHIPS for each in found)
-    run = [each for each in found if each.outcome != _NOT_RUN]
-    open_ = [each for each in found if each.outcome == _NOT_RUN]
+    run = [each for each in found if each.outcome != _INCOMPLETE]
+    open_ = [each for each in found if each.outcome == _INCOMPLETE]
     about = (
         f"Decided: {judged} of {len(found)} claims. The rules are fixed (baselines/study/"
-        "claims.py): a claim with a planned seed missing counts as not run, and with fewer than "
-        "three seeds nothing is decided."
+        "claims.py): a claim is incomplete while a planned seed is missing, and with fewer than "
+        "three seeds nothing is decided. Post hoc: written down when the numbers were known."
     )
     return joined(
         [
             element("h2", "Verdicts on the claims"),
             note(about),
             _claims("Claims of the papers", run) if run else NOTHING,
-            folded(f"Not run: {counted(len(open_), 'claim')}, and the missing seeds",
-                   _claims("Claims that were not run", open_)) if open_ else NOTHING,
+            folded(f"Incomplete: {counted(len(open_), 'claim')}, and the missing seeds",
+                   _claims("Claims that lack runs", open_)) if open_ else NOTHING,
         ]
     )  # fmt: skip
 
@@ -161,16 +161,12 @@ def _claims(caption: str, found: Sequence[StudyVerdict]) -> Markup:
         [
             joined([line(each.claim), element("span", line(each.track), "lb-sub")]),
             _chip(line(each.outcome), _CHIPS.get(each.outcome, "")),
-            line(_numbers(each)),
+            line(each.numbers),
         ]
         for each in found
     ]
     heads = [Head("claim"), Head("verdict"), Head("numbers")]
     return table(caption, heads, rows, "lb-wrapped")
-
-
-def _numbers(each: StudyVerdict) -> str:
-    return f"missing: {each.numbers}" if each.outcome == _NOT_RUN else each.numbers
 
 
 @lru_cache(maxsize=8)

@@ -213,7 +213,7 @@ def _track(current_tracks: Mapping[str, CurrentTrack], task: str, kind: str) -> 
 
 
 def _mean(tracks: Mapping[str, TrackResults | None], recipe: str) -> str:
-    """Mean success over the tasks; a seed's is over one run on each of their tracks."""
+    """Mean success over the tasks, each with all its seeds."""
     there = {id(each): each for each in tracks.values() if each is not None}
     results = list(there.values())
     panels = [panel for each in results for panel in each.panels]

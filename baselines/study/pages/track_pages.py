@@ -1,15 +1,14 @@
-"""Pages of a study: a track's table, curves and verdicts; all claims. From finished cells alone."""
+"""A track's page: table, curves and verdicts, from finished cells alone."""
 
-import os
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import compress
 from pathlib import Path
-from typing import Final, get_args
+from typing import Final
 
 from jinja2 import Environment, StrictUndefined
 
 from baselines.study.cells import Finished
-from baselines.study.claims import Claim, ClaimVerdict, Outcome, collapsed_text, verdicts
+from baselines.study.claims import Claim, ClaimVerdict, collapsed_text, verdicts
 from baselines.study.current_tracks import CurrentTrack
 from baselines.study.methods import (
     EqualProgress,
@@ -27,34 +26,23 @@ from baselines.study.workspace import StudySetting
 from benchmark.files import write_atomically
 from benchmark.logs.groups import curves_of, plotted
 from benchmark.plots.training import figure_bytes
+from benchmark.stability.collapse import WINDOW
 from benchmark.stats.formatting import points_text, rate_digits, rate_text
 from benchmark.track_schema import RateGrid, Track
 from tasks.errors import UserError
 from tasks.texts import plural
 
 TEMPLATE: Final = Path(__file__).with_name("track.md.j2")
-PAGE, CURVES, CLAIMS = "README.md", "curves.svg", "claims.md"
-CLAIMS_TEXT: Final = """# Claims
-
-What is claimed about the tracks of this study, and what the runs in these folders say of it:
-{count} claims, {outcomes}. The claims are in [{file}]({link}); `arlarena-bench study page --readme
-FILE` judges them by the rules of its module `baselines/study/claims.py`.
-
-{sections}
-
-Success is that of the last weights, in points, with 95% intervals over episodes and seeds. A claim
-is decided when all planned seeds of its methods are there, at least three of each: *not run* lacks
-some of them, *not decided* has them and an interval that leaves it open.
-"""
-OWN: Final = "Goals of the tracks"
-"""Heading of the claims that name nobody."""
+PAGE, CURVES = "README.md", "curves.svg"
 PLOTS: Final = ("validation/success", "rollout/success", "policy/entropy", "kl_old/clipped_mean")
+AT_EPISODES: Final = "success at equal episodes"
+"""Column that is left out where all methods have played equally much."""
 HEAD: Final = (
     "recipe",
     "seeds",
     "success at equal updates",
     "gain over the init",
-    "success at equal episodes",
+    AT_EPISODES,
     "collapsed",
     "learning rate",
     "episodes",
@@ -94,57 +82,6 @@ def write_pages(
         except OSError as error:
             raise UserError(f"{folder} cannot be written: {error.strerror}") from error
         yield folder / PAGE
-
-
-def write_claims(judged: Sequence[ClaimVerdict], source: Path, results: Path) -> Path:
-    """Write all claims with their verdicts into a folder of results; returns the page.
-
-    Args:
-        judged: See `claims_page`.
-        source: Likewise.
-        results: The folder.
-
-    Raises:
-        UserError: It cannot be written.
-    """
-    page = results / CLAIMS
-    try:
-        write_atomically(page, claims_page(judged, source, results).encode())
-    except OSError as error:
-        raise UserError(f"{page} cannot be written: {error.strerror}") from error
-    return page
-
-
-def claims_page(judged: Sequence[ClaimVerdict], source: Path, results: Path) -> str:
-    """All claims with their verdicts, as Markdown.
-
-    Args:
-        judged: Verdicts, in the order in which they are listed.
-        source: The file of the claims.
-        results: Folder in which the tracks have their pages.
-    """
-    counts = Counter(verdict.outcome for verdict in judged)
-    sections = []
-    for of in sorted({v.claim.of for v in judged}, key=lambda of: (not of, of)):
-        rows = [
-            [v.claim.claim, _linked(v.claim.track, results), f"**{v.outcome}**", v.numbers]
-            for v in judged
-            if v.claim.of == of
-        ]
-        table = markdown_table(("claim", "track", "verdict", "numbers"), rows)
-        sections.append(f"## {of or OWN}\n\n{table}")
-    return CLAIMS_TEXT.format(
-        file=source.name,
-        link=Path(os.path.relpath(source, results)).as_posix(),
-        count=len(judged),
-        outcomes=", ".join(f"{counts[each]} {each}" for each in get_args(Outcome) if counts[each]),
-        sections="\n\n".join(sections),
-    )
-
-
-def _linked(track: str, results: Path) -> str:
-    """A track's name with a link to its page, if it has one."""
-    return f"[{track}]({track}/{PAGE})" if (results / track / PAGE).exists() else track
 
 
 def results_by_track(
@@ -215,6 +152,8 @@ def page_of(
     groups = groups if len(groups) == 1 else [results.panels, *groups]
     equal = {panels: results.at_equal_episodes(panels) for panels in groups}
     limits = {found.limit for found in equal.values() if found is not None}
+    methods = [method for method in results.methods.values() if method.runs]
+    paces = {method.episodes for method in methods}
     environment = Environment(undefined=StrictUndefined, autoescape=False)  # noqa: S701 - Markdown
     rows = [[v.claim.title, f"**{v.outcome}**", v.numbers] for v in judged]
     return environment.from_string(TEMPLATE.read_text("utf-8")).render(
@@ -227,12 +166,19 @@ def page_of(
             "rate": _rate_rule(current_track.track),
             "sha256": current_track.track.sha256,
             "budget": " and ".join(f"{limit:,}" for limit in sorted(limits)) or "as many",
+            "several_paces": len(paces) > 1,
+            "window": WINDOW * current_track.track.settings["validation"]["every"],
         },
         panels=[_section(current_track, results, *each) for each in equal.items()],
         verdicts=markdown_table(("claim", "verdict", "numbers"), rows) if rows else "",
         others=others,
         missing=list(_missing(results)),
-        example=next(m.runs[0].cell for m in results.methods.values() if m.runs),
+        faded=[
+            f"{m.recipe} {plural(len(m.faded), 'seed')} {', '.join(map(str, m.faded))}"
+            for m in methods
+            if m.faded
+        ],
+        example=methods[0].runs[0].cell,
     )
 
 
@@ -246,6 +192,7 @@ def _section(
     sides = results.init_sides(panels)
     methods = [method for method in results.methods.values() if method.runs]
     rows = [_row(results, method, panels, equal) for method in methods]
+    shown = [name != AT_EPISODES or len({m.episodes for m in methods}) > 1 for name in HEAD]
     planned = (each.protocol for each in current_track.validation.panels)
     episodes = sum(each.episodes for each in planned if (each.task, each.panel) in panels)
     one = len(panels) == 1
@@ -254,7 +201,7 @@ def _section(
         "init": "-" if sides is None else _init_text(sides),
         "episodes": episodes,
         "tasks": len(panels),
-        "table": markdown_table(HEAD, rows),
+        "table": markdown_table(*([*compress(HEAD, shown)], [[*compress(r, shown)] for r in rows])),
     }
 
 
@@ -267,12 +214,15 @@ def _row(
     gain = results.gain(method.recipe, panels)
     planned = len(method.planned)
     rate, episodes, minutes = method.learning_rate, method.episodes, method.cpu_minutes
+    at_equal = None if equal is None else equal.sides.get(method.recipe)
+    if equal is not None and episodes == equal.limit:
+        at_equal = method.sides(panels)
     return [
         method.recipe,
         str(planned) if not method.missing else f"{len(method.runs)} of {planned}",
         _success(method.sides(panels)),
         "-" if gain is None else points_text(gain),
-        _success(None if equal is None else equal.sides.get(method.recipe)),
+        _success(at_equal),
         collapsed_text(method),
         "-" if rate is None else f"{rate:g}",
         "-" if episodes is None else f"{episodes:,.0f}",

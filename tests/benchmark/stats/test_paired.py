@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import special
 
 from benchmark.stats.intervals import (
     Interval,
@@ -137,6 +138,22 @@ def test_trainings_vary_on_all_panels_together() -> None:
     expected = math.sqrt((episodes.high - episodes.value) ** 2 / 2 + seeds)
     assert score.high - score.value == pytest.approx(expected)
     assert score.value - score.low > (whole.value - whole.low) / math.sqrt(2)
+
+
+def test_trainings_apart_have_variances_that_add_up() -> None:
+    """Two panels with two and three seeds of their own, by hand; the other side has none."""
+    one, other = (0.3, 0.5), (0.2, 0.4, 0.9)
+    plays = [[True, False], [False, False]]
+    sides = [Side.of(plays, one, "here"), Side.of([[*p, True] for p in plays], other, "there")]
+    nothing = [Side.of([[False]] * 2)] * 2
+    found = score_difference(sides, nothing)
+    bare = score_difference([replace(side, seeds=()) for side in sides], nothing)
+    # Each panel is half of the mean: a quarter of its variance over its seeds.
+    parts = [np.var(seeds, ddof=1) / len(seeds) / 4 for seeds in (one, other)]
+    freedom = sum(parts) ** 2 / (parts[0] ** 2 / 1 + parts[1] ** 2 / 2)
+    width = special.stdtrit(freedom, 0.975) * math.sqrt(sum(parts))
+    assert found.low > -1
+    assert found.low == pytest.approx(found.value - math.hypot(found.value - bare.low, width))
 
 
 def test_repeats_by_hand() -> None:

@@ -13,11 +13,12 @@ from baselines.study.child import process_start
 from baselines.study.claims import read_claims, verdicts
 from baselines.study.current_tracks import CurrentTrack, current_tracks_of
 from baselines.study.estimate import duration, estimate, relative_episodes
+from baselines.study.pages.claims_page import CLAIMS as CLAIMS_PAGE
+from baselines.study.pages.claims_page import claims_page
 from baselines.study.pages.early_warning import PAGE as EARLY_WARNING
 from baselines.study.pages.early_warning import early_warning_page, watched_runs
 from baselines.study.pages.overview import BEGIN, END, FIGURE, overview_table
-from baselines.study.pages.track_pages import CLAIMS as CLAIMS_PAGE
-from baselines.study.pages.track_pages import claims_page, results_by_track
+from baselines.study.pages.track_pages import results_by_track
 from baselines.study.schema import Cell, cells_of, read_study
 from baselines.study.workspace import RunState, survey, with_inits, write_state
 from benchmark.cli.main import main
@@ -25,7 +26,7 @@ from tests.support.training.study_cells import finish, rewrite
 
 STUDY = "name: tiny\nblocks: [{tracks: [fixed], recipes: [grpo, sampo, cispo], seeds: [0, 1]}]\n"
 CLAIMS = """claims:
-  - {of: A paper, claim: SAMPO beats GRPO., track: fixed, better: [sampo, grpo]}
+  - {of: A paper, claim: SAMPO beats GRPO., track: fixed, better: [sampo, grpo], post_hoc: true}
   - {claim: CISPO collapses., track: fixed, collapses: cispo}
 """
 
@@ -75,9 +76,12 @@ def test_a_page_has_table_curves_verdicts_and_what_is_missing(
     assert "| 50.0 [21.5, 78.5] | 0 of 2 (0 to 66%) | 0.0005 | 64 | 2.0 |" in sampo
     assert "| cispo | 1 of 2 |" in text
     assert "1 of 1 after update 2 (21 to 100%)" in text
-    assert "| A paper: SAMPO beats GRPO. | **not decided** | sampo minus grpo: +75.0 [" in text
+    assert (
+        "| A paper: SAMPO beats GRPO. (post hoc) | **not decided** | sampo minus grpo: +75.0 ["
+        in text
+    )
     assert "points); 3 seeds of each are needed, available: sampo 2, grpo 2 |" in text
-    assert "| CISPO collapses. | **not run** | cispo lacks seed 1 |" in text
+    assert "| CISPO collapses. | **incomplete** | 1 of 2 runs; cispo lacks seed 1 |" in text
     assert "- cispo: seed 1\n" in text
     assert "arlarena-bench train --track fixed --recipe grpo --seed 0 --engine transf" in text
     check_markdown(text)
@@ -100,6 +104,8 @@ def test_a_page_of_several_tasks_begins_with_their_mean(
     heads = [line for line in text.splitlines() if line.startswith("## ")]
     assert heads[:3] == ["## Mean over 2 tasks", "## sokoban/builtin", "## tir_math/builtin"]
     assert "averaged with equal weights. The init has 25.0% [" in text
+    # All methods have played equally much.
+    assert "equal episodes" not in text.lower()
     assert "The init solves 0.0% [0.0, 32.4] of 8 episodes." in text
     rows = [line.split(" | ")[2:4] for line in text.splitlines() if line.startswith("| grpo |")]
     assert [success.split()[0] for success, _ in rows] == ["62.5", "100.0", "25.0"]
@@ -148,7 +154,11 @@ def test_the_overview_stands_between_its_marks(
     claims = (folder / "results" / CLAIMS_PAGE).read_text("utf-8").splitlines()
     heads = [line for line in claims if line.startswith("## ")]
     assert heads == ["## A paper", "## Goals of the tracks"]
-    assert claims[claims.index(heads[0]) + 4].startswith("| SAMPO beats GRPO. | [fixed]")
+    tally = claims[claims.index(heads[0]) + 2]
+    assert tally == (
+        "1 claim: 0 reproduced, 0 contradicted, 1 not decided (1 post hoc), 0 incomplete."
+    )
+    assert claims[claims.index(heads[0]) + 6].startswith("| SAMPO beats GRPO. (post hoc) | [fixed]")
     # CISPO solved 6, 0 and 0 of 8 at updates 0, 2 and 4: the mean of 3 is half of 6.
     assert b"| fixed | cispo | 0 | first | 2 | 2 | none | - | - |" in before[2]
     assert study(folder, "page", "--readme", str(readme)) == 0

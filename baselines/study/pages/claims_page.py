@@ -1,0 +1,81 @@
+"""The page of all claims: verdict, numbers and interval of each, with the rules."""
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, get_args
+
+from jinja2 import Environment, StrictUndefined
+
+from baselines.study.claims import ClaimVerdict, Outcome
+from baselines.study.pages.track_pages import PAGE, markdown_table
+from benchmark.files import write_atomically
+from tasks.errors import UserError
+from tasks.texts import counted
+
+TEMPLATE: Final = Path(__file__).with_name("claims.md.j2")
+CLAIMS: Final = "claims.md"
+OWN: Final = "Goals of the tracks"
+"""Heading of the claims that name nobody."""
+
+
+def write_claims(judged: Sequence[ClaimVerdict], source: Path, results: Path) -> Path:
+    """Write all claims with their verdicts into a folder of results; returns the page.
+
+    Args:
+        judged: See `claims_page`.
+        source: Likewise.
+        results: The folder.
+
+    Raises:
+        UserError: It cannot be written.
+    """
+    page = results / CLAIMS
+    try:
+        write_atomically(page, claims_page(judged, source, results).encode())
+    except OSError as error:
+        raise UserError(f"{page} cannot be written: {error.strerror}") from error
+    return page
+
+
+def claims_page(judged: Sequence[ClaimVerdict], source: Path, results: Path) -> str:
+    """All claims with their verdicts, as Markdown.
+
+    Args:
+        judged: Verdicts, in the order in which they are listed.
+        source: The file of the claims.
+        results: Folder in which the tracks have their pages.
+    """
+    sections = []
+    for of in sorted({v.claim.of for v in judged}, key=lambda of: (not of, of)):
+        own = [verdict for verdict in judged if verdict.claim.of == of]
+        rows = [
+            [v.claim.text, _linked(v.claim.track, results), f"**{v.outcome}**", v.numbers]
+            for v in own
+        ]
+        table = markdown_table(("claim", "track", "verdict", "numbers"), rows)
+        sections.append({"heading": of or OWN, "tally": _tally(own), "table": table})
+    environment = Environment(undefined=StrictUndefined, autoescape=False)  # noqa: S701 - Markdown
+    return environment.from_string(TEMPLATE.read_text("utf-8")).render(
+        file=source.name,
+        link=Path(os.path.relpath(source, results)).as_posix(),
+        count=len(judged),
+        sections=sections,
+    )
+
+
+def _tally(judged: Sequence[ClaimVerdict]) -> str:
+    """How many claims have which outcome, such as `3 claims: 1 reproduced (1 post hoc), ...`."""
+    counts = Counter(verdict.outcome for verdict in judged)
+    after = Counter(verdict.outcome for verdict in judged if verdict.claim.post_hoc)
+    parts = (
+        f"{counts[each]} {each}" + (f" ({after[each]} post hoc)" if after[each] else "")
+        for each in get_args(Outcome)
+    )
+    return f"{counted(len(judged), 'claim')}: {', '.join(parts)}."
+
+
+def _linked(track: str, results: Path) -> str:
+    """A track's name with a link to its page, if it has one."""
+    return f"[{track}]({track}/{PAGE})" if (results / track / PAGE).exists() else track
