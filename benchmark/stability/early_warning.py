@@ -89,6 +89,7 @@ class WatchedRun:
         curves: Numbers of its updates, by name.
         collapse: Update after which it collapsed; None if it is healthy.
         fall: Update after which that was first seen, at most `collapse`; None likewise.
+        unfallen: Update of the last validation before that; None likewise.
     """
 
     track: str
@@ -97,6 +98,7 @@ class WatchedRun:
     curves: Mapping[str, Points]
     collapse: int | None = None
     fall: int | None = None
+    unfallen: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +115,15 @@ class Outcome:
 
     Attributes:
         leads: Updates from the alarm to the fall, at least 1, of every run that was warned of.
+        surely: Of these, runs with the alarm by the last validation before the fall: of the others
+            nobody knows whether they had fallen by then.
         collapsed: Runs that collapsed.
         false_alarms: Healthy runs with an alarm.
         healthy: Healthy runs.
     """
 
     leads: tuple[int, ...]
+    surely: int
     collapsed: int
     false_alarms: int
     healthy: int
@@ -215,10 +220,12 @@ def first_moves(run: WatchedRun, rules: Sequence[Rule]) -> tuple[tuple[str, ...]
 
 def outcome(rule: Rule, runs: Sequence[WatchedRun]) -> Outcome:
     """Count warnings and false alarms; a run without the signal has neither."""
-    fallen = [(run.fall, warning_at(run, rule)) for run in runs if run.fall is not None]
+    fallen = [(run, warning_at(run, rule)) for run in runs if run.fall is not None]
+    warned = [(run, at) for run, at in fallen if at is not None]
     healthy = [run for run in runs if run.fall is None]
     return Outcome(
-        leads=tuple(sorted(fall - at for fall, at in fallen if at is not None)),
+        leads=tuple(sorted((run.fall or 0) - at for run, at in warned)),
+        surely=sum(run.unfallen is not None and at <= run.unfallen for run, at in warned),
         collapsed=len(fallen),
         false_alarms=sum(alarm_at(run, rule) is not None for run in healthy),
         healthy=len(healthy),

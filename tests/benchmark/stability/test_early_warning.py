@@ -34,7 +34,8 @@ def run(
     seed: int = 0, track: str = "stress",
 ) -> WatchedRun:  # fmt: skip
     curve = Points(np.arange(1, len(values) + 1), np.array(values, np.float64))
-    return WatchedRun(track, recipe, seed, {name: curve}, fall, fall)
+    unfallen = None if fall is None else fall - 2
+    return WatchedRun(track, recipe, seed, {name: curve}, fall, fall, unfallen)
 
 
 def test_signals_are_numbers_of_the_log_with_names_of_their_own() -> None:
@@ -95,9 +96,9 @@ def test_warnings_and_false_alarms_are_counted() -> None:
         run(0.1, 0.1),
         run(0.3, name="ratio/p99"),  # has no such signal
     ]
-    assert outcome(Rule(KL, 0.2), runs) == Outcome((1, 3), 3, 1, 3)
-    assert Outcome((1, 3), 3, 1, 3).excess == Fraction(1, 3)
-    assert Outcome((), 0, 0, 0).excess == 0
+    assert outcome(Rule(KL, 0.2), runs) == Outcome((1, 3), 1, 3, 1, 3)
+    assert Outcome((1, 3), 1, 3, 1, 3).excess == Fraction(1, 3)
+    assert Outcome((), 0, 0, 0, 0).excess == 0
 
 
 def test_the_rule_with_the_most_warnings_over_false_alarms_is_chosen() -> None:
@@ -106,8 +107,8 @@ def test_the_rule_with_the_most_warnings_over_false_alarms_is_chosen() -> None:
     runs = [run(0.0, 0.0, 0.5, fall=4), run(0.2, 0.0, 0.0, fall=4), run(0.4), run(0.1)]
     far, near = rules_of(KL, runs)
     assert (far, near) == (Rule(KL, 0.4), Rule(KL, 0.1))
-    assert outcome(far, runs) == Outcome((1,), 2, 0, 2)
-    assert outcome(near, runs) == Outcome((1, 3), 2, 1, 2)
+    assert outcome(far, runs) == Outcome((1,), 0, 2, 0, 2)
+    assert outcome(near, runs) == Outcome((1, 3), 1, 2, 1, 2)
     assert chosen_rule([far, near], runs) == near
     # With 2 of 3 false alarms it is 1/3, and the farther one still has 1/2.
     assert chosen_rule([far, near], [*runs, run(0.3)]) == far

@@ -17,7 +17,9 @@ def run(recipe: str, seed: int, kl: float, fall: int | None, track: str = "stres
         KL: Points(steps, np.array([0.1, kl, 0.1, 0.1, 0.1])),
         RATIO: Points(steps, np.full(5, 1.2)),
     }
-    return WatchedRun(track, recipe, seed, curves, None if fall is None else fall + 1, fall)
+    if fall is None:
+        return WatchedRun(track, recipe, seed, curves)
+    return WatchedRun(track, recipe, seed, curves, fall + 1, fall, unfallen=1 + seed % 2)
 
 
 def runs(seeds: int, kl: float) -> list[WatchedRun]:
@@ -46,7 +48,8 @@ def test_a_rule_of_one_half_is_counted_on_the_other() -> None:
     assert row(text, "stress", "a", "0")[1:] == ["5", "4", f"`{KL}`", "2", "2"]
     assert f"Most often: `{KL}`, in 2 of 2 runs." in text
     assert "the rule of the first half gave a false alarm in 1 of 2 runs." in text
-    assert "these runs do not show that the rule warns of anything" in text
+    assert "**These runs do not show that the rule warns of anything**: the share" in text
+    assert "\n| stress | 1 of 1 (21 to 100%) | 0 of 1 (0 to 79%) |\n" in text
     # The board's rule needs 5 updates to compare with, and 2 that agree.
     assert "2 of 2 runs fell by update 7" in text
     assert "makes 2 rules on the first half" in " ".join(text.split())
@@ -59,7 +62,12 @@ def test_enough_runs_show_a_warning() -> None:
         "warned of 5 of 5 (57 to 100%) collapsed runs of the second half, 2 updates ahead" in text
     )
     assert "a false alarm in 0 of 5 (0 to 43%) runs" in text
-    assert "Warnings are more frequent than false alarms, beyond both intervals." in text
+    # 100 points between shares of five: Newcombe's lower end is 1 - sqrt(.43^2 + .43^2).
+    assert "Warnings are more frequent than false alarms: the share of warnings minus" in text
+    assert "is +100.0 [+38.6, +100.0] points." in text
+    # The alarm at 2 is by the last validation before the fall of seeds 1 and 3 alone.
+    assert "2 of the 5 warnings came by the last validation" in text
+    assert "before update 4, the median fall, 0 of 5 had a false alarm." in text
     assert "5 of the 10 runs of the first half and 5 of the 10 runs of the second half" in text
     assert early_warning_page(runs(5, 0.5)[::-1]) == text
 
