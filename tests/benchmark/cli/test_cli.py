@@ -219,7 +219,7 @@ def test_replay_says_what_is_missing_and_what_the_summary_claims(tmp_path: Path)
 @pytest.mark.slow
 def test_shards_join_to_the_whole_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = ["eval", "--engine", "random", "--repeats", "2"]
-    run += ["--task", "sokoban/builtin", "--task", "sokoban/two_boxes"]
+    run += ["--task", "sokoban/builtin", "--task", "sokoban/two_boxes", "--limit", "50"]
     whole = tmp_path / "whole"
     assert main([*run, "--out", str(whole)]) == 0
     parts = [tmp_path / f"part{i}" for i in (1, 2, 3)]
