@@ -1,8 +1,8 @@
 """Claims and their verdicts from finished cells: rules in a YAML file.
 
 A verdict has a rule and numbers, and no other words. A claim of which a planned run is missing is
-incomplete: what happens to be finished decides nothing, though its numbers are shown from three
-seeds of each method. Nor do one or two seeds.
+incomplete: what happens to be finished decides nothing, though numbers of methods with three seeds
+are shown. Nor do one or two seeds.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ from benchmark.stats.formatting import percent_text, points_text, range_text
 from benchmark.stats.intervals import Interval
 from tasks.errors import UserError, suggestion
 from tasks.strict import Strict, first_fault
-from tasks.texts import plural
+from tasks.texts import counted, plural
 
 Outcome = Literal["reproduced", "contradicted", "not decided", "incomplete"]
 HALF: Final = 0.5
@@ -37,6 +37,8 @@ BUSY: Final = 0.9
 """Processor time over wall time, below which a training has waited for cores."""
 LEAST_SEEDS: Final = 3
 """Seeds of every method without which nothing is decided."""
+LEAST_COLLAPSES: Final = 4
+"""The same for claims about collapse: the interval of 3 of 3, and of 0 of 3, holds a half."""
 
 
 class Claim(Strict):
@@ -71,7 +73,7 @@ class Claim(Strict):
         at: Where methods are compared: at the end of their runs, or after the seconds of training
             of the shortest one, which say something only of runs on equal machines.
         collapses: More than half of the method's trainings collapse: the interval of the share
-            among its seeds is above a half. Four seeds are the fewest that can show it.
+            among its seeds is above a half.
         holds: Fewer than half do: the interval is below. Either is contradicted where the other
             holds.
         post_hoc: The claim, or a margin in it, was written down when its numbers were known.
@@ -121,7 +123,7 @@ class Claim(Strict):
 
     @property
     def title(self) -> str:
-        """The claim, after whose it is."""
+        """The claim, preceded by its source."""
         return f"{self.of}: {self.text}" if self.of else self.text
 
     @property
@@ -213,10 +215,12 @@ def _judge(claim: Claim, results: TrackResults) -> ClaimVerdict:
 
 def _if_seeds(verdict: ClaimVerdict, seeds: Mapping[str, int]) -> ClaimVerdict:
     """The verdict, or that there are too few seeds for one."""
-    few = ", ".join(f"{name} {count}" for name, count in seeds.items() if count < LEAST_SEEDS)
+    about_collapse = verdict.claim.collapses or verdict.claim.holds
+    least = LEAST_COLLAPSES if about_collapse else LEAST_SEEDS
+    few = ", ".join(f"{name} {count}" for name, count in seeds.items() if count < least)
     if not few:
         return verdict
-    numbers = f"{verdict.numbers}; {LEAST_SEEDS} seeds of each are needed, available: {few}"
+    numbers = f"{verdict.numbers}; {least} seeds of each are needed, available: {few}"
     return replace(verdict, outcome="not decided", numbers=numbers)
 
 
@@ -271,7 +275,8 @@ def _so_far(claim: Claim, methods: Sequence[RecipeRuns], results: TrackResults) 
         return [f"so far: {_by_rule(claim, results).numbers}"]
     if claim.best in enough and len(enough) > 1:
         known = claim.model_copy(update={"among": tuple(enough)})
-        return [f"so far: {_by_rule(known, results).numbers}"]
+        others = counted(len(enough) - 1, "method")
+        return [f"so far, of {others} with three seeds: {_by_rule(known, results).numbers}"]
     return []
 
 
@@ -363,7 +368,8 @@ def _collapses(claim: Claim, results: TrackResults) -> ClaimVerdict:
         if not wanted and outcome != "not decided":
             outcome = "contradicted" if outcome == "reproduced" else "reproduced"
         outcomes.append(outcome)
-        numbers.append(f"{recipe} {collapsed_text(method)}")
+        faded = f", {len(method.faded)} more at half of their best" if method.faded else ""
+        numbers.append(f"{recipe} {collapsed_text(method)}{faded}")
     worst = max(outcomes, key=("reproduced", "not decided", "contradicted").index)
     return ClaimVerdict(claim, worst, "; ".join(numbers))
 

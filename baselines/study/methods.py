@@ -9,6 +9,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from baselines.study.cells import INIT, Finished, Plays, read_plays
 from baselines.study.estimate import episodes_of
 from baselines.study.schema import Cell
@@ -63,7 +65,7 @@ class RecipeRuns:
 
     @property
     def faded(self) -> tuple[int, ...]:
-        """Seeds that end at half of their best validation or below, and have not collapsed.
+        """Seeds that end at half of their best validation, of 10% or more, and have not collapsed.
 
         Collapse is judged by a mean over several validations, which does not see a late loss.
         """
@@ -318,10 +320,10 @@ def collapse_of(log: TrainingLog) -> int | None:
 
 
 def _faded(log: TrainingLog) -> bool:
-    validations = run_curves_of(log).curves[SUCCESS].values
-    best = max(validations)
-    lost = best >= LEARNED and validations[-1] <= KEPT * best
-    return bool(lost) and collapse_of(log) is None
+    points = run_curves_of(log).curves.get(SUCCESS)
+    values = [] if points is None else points.values[np.isfinite(points.values)].tolist()
+    lost = bool(values) and max(values) >= LEARNED and values[-1] <= KEPT * max(values)
+    return lost and collapse_of(log) is None
 
 
 def _side(played: Sequence[Mapping[str, bool]], track: str = "") -> Side:

@@ -115,15 +115,17 @@ class Outcome:
 
     Attributes:
         leads: Updates from the alarm to the fall, at least 1, of every run that was warned of.
-        surely: Of these, runs with the alarm by the last validation before the fall: of the others
+        certain: Of these, runs with the alarm by the last validation before the fall: of the others
             nobody knows whether they had fallen by then.
+        watched: Collapsed runs with an update up to that validation, where it was possible.
         collapsed: Runs that collapsed.
         false_alarms: Healthy runs with an alarm.
         healthy: Healthy runs.
     """
 
     leads: tuple[int, ...]
-    surely: int
+    certain: int
+    watched: int
     collapsed: int
     false_alarms: int
     healthy: int
@@ -225,7 +227,8 @@ def outcome(rule: Rule, runs: Sequence[WatchedRun]) -> Outcome:
     healthy = [run for run in runs if run.fall is None]
     return Outcome(
         leads=tuple(sorted((run.fall or 0) - at for run, at in warned)),
-        surely=sum(run.unfallen is not None and at <= run.unfallen for run, at in warned),
+        certain=sum(at <= (run.unfallen or 0) for run, at in warned),
+        watched=sum((run.unfallen or 0) > 0 for run, _ in fallen),
         collapsed=len(fallen),
         false_alarms=sum(alarm_at(run, rule) is not None for run in healthy),
         healthy=len(healthy),

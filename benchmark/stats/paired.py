@@ -196,8 +196,10 @@ def score_difference(first: Sequence[Side], second: Sequence[Side]) -> Interval:
 
     Panels have no episode in common: their intervals over episodes are joined as independent ones
     (`mean_differences`). So are trainings of different names (`Side.trainings`), of which each may
-    have its own number of seeds: their variances add up. Of one training that played several
-    panels, a seed's success is its mean over them. One panel gives `difference`.
+    have its own number of seeds: their variances add up. A side with a single seed of one of them
+    stands for itself, as an entry of one checkpoint does: the spread is not known of all. Of one
+    training that played several panels, a seed's success is its mean over them. One panel gives
+    `difference`.
 
     Args:
         first: A side's success on each panel, at least one.
@@ -213,6 +215,8 @@ def _parts_of_mean(panels: Sequence[Side]) -> list[list[float]]:
     parts: dict[str, list[tuple[float, ...]]] = {}
     for panel in panels:
         parts.setdefault(panel.trainings, []).append(panel.seeds)
+    if any(len(seeds[0]) < 2 for seeds in parts.values()):
+        return []
     return [
         [math.fsum(each) / len(panels) for each in zip(*seeds, strict=True)]
         for seeds in parts.values()
@@ -299,7 +303,9 @@ def _of_seeds(seeds: Sequence[Sequence[Sequence[float]]]) -> Values:
     Welch's degrees of freedom are Satterthwaite's for any number of independent variances.
     """
     several = [[each for each in trainings if len(each) > 1] for trainings in seeds]
-    parts = [[(np.var(each, ddof=1) / len(each), len(each) - 1) for each in s] for s in several]
+    parts = [
+        [(np.var(each, ddof=1) / len(each), len(each) - 1) for each in side] for side in several
+    ]
     variance = np.array([sum(part for part, _ in side) for side in parts], dtype=np.float64)
     squares = np.array([sum(part**2 / free for part, free in side) for side in parts])
     total = variance[:, None] + variance[None, :]

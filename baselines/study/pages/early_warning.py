@@ -121,7 +121,8 @@ def watched_runs(found: Mapping[str, TrackResults]) -> tuple[WatchedRun, ...]:
                 fall = collapse if fall is None else fall
                 curves = run_curves_of(log).curves
                 played = curves[VALIDATED].steps.tolist()
-                unfallen = None if fall is None else max(at for at in played if at < fall)
+                before = [at for at in played if fall is not None and at < fall]
+                unfallen = max(before, default=None)
                 runs.append(
                     WatchedRun(
                         track, method.recipe, log.start.seed, curves, collapse, fall, unfallen
@@ -228,8 +229,13 @@ def _answer(first: Half, second: Half) -> str:
         f"did not collapse. On the half that it was chosen on it warned of {len(known.leads)} of "
         f"{known.collapsed}, with {known.false_alarms} of {known.healthy} false alarms. {verdict}: "
         f"the share of warnings minus that of false alarms is {points_text(margin)} points. "
-        f"{done.surely} of the {counted(len(done.leads), 'warning')} came by the last validation "
-        "before the fall; of the others nobody knows whether they came ahead."
+        + (
+            f"Of {counted(len(done.leads), 'warning')}, {done.certain} came before a validation "
+            "that was still healthy, and so before the fall for certain; "
+            f"{done.watched} of {counted(done.collapsed, 'collapsed run')} had such a validation."
+            if done.leads
+            else ""
+        )
     )
 
 
@@ -256,11 +262,13 @@ def _in_equal_time(first: Half, second: Half) -> str:
     if (rule := first.chosen) is None or not falls:
         return ""
     until = median(falls)
-    alarms = [alarm_at(run, rule) for run in second.runs if run.fall is None]
-    by_then = sum(at is not None and at < until for at in alarms)
+    alarms = [(run.fall is None, alarm_at(run, rule)) for run in second.runs]
+    healthy, fallen = ([at for one, at in alarms if one == each] for each in (True, False))
+    early = [sum(at is not None and at < until for at in each) for each in (fallen, healthy)]
     return (
-        "Runs that did not collapse are watched to their end, the others to their fall: before "
-        f"update {until:g}, the median fall, {by_then} of {len(alarms)} had a false alarm."
+        "Runs that did not collapse are watched to their end, the others to their fall. Before "
+        f"update {until:g}, the median fall, {early[0]} of {len(fallen)} had a warning and "
+        f"{early[1]} of {len(healthy)} a false alarm."
     )
 
 

@@ -116,8 +116,9 @@ class Sweep:
     def over_all(self, recipe: str) -> "OverAll | None":
         """A method over all conditions; None where no seed is finished under all of them.
 
-        Conditions play the same episodes, so that an episode's plays are those under all of them,
-        and a seed's success is its mean.
+        Conditions play the same episodes, so that an episode's plays are those under all of them.
+        A seed's runs learn from the same training episodes under all of them, unlike runs on
+        different tasks: they belong together, and a seed's success is its mean.
         """
         runs = [each.runs_of(recipe) for each in self.conditions]
         methods = [each for each in runs if each is not None]

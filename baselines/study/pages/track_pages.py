@@ -153,7 +153,7 @@ def page_of(
     equal = {panels: results.at_equal_episodes(panels) for panels in groups}
     limits = {found.limit for found in equal.values() if found is not None}
     methods = [method for method in results.methods.values() if method.runs]
-    paces = {method.episodes for method in methods}
+    several_paces = len({method.episodes for method in methods}) > 1
     environment = Environment(undefined=StrictUndefined, autoescape=False)  # noqa: S701 - Markdown
     rows = [[v.claim.title, f"**{v.outcome}**", v.numbers] for v in judged]
     return environment.from_string(TEMPLATE.read_text("utf-8")).render(
@@ -166,10 +166,13 @@ def page_of(
             "rate": _rate_rule(current_track.track),
             "sha256": current_track.track.sha256,
             "budget": " and ".join(f"{limit:,}" for limit in sorted(limits)) or "as many",
-            "several_paces": len(paces) > 1,
-            "window": WINDOW * current_track.track.settings["validation"]["every"],
+            "several_paces": several_paces,
+            "window": WINDOW * (current_track.track.settings["validation"]["every"] or 0),
         },
-        panels=[_section(current_track, results, *each) for each in equal.items()],
+        panels=[
+            _section(current_track, results, *each, several_paces=several_paces)
+            for each in equal.items()
+        ],
         verdicts=markdown_table(("claim", "verdict", "numbers"), rows) if rows else "",
         others=others,
         missing=list(_missing(results)),
@@ -187,12 +190,14 @@ def _section(
     results: TrackResults,
     panels: Sequence[PanelKey],
     equal: EqualProgress | None,
+    *,
+    several_paces: bool,
 ) -> dict[str, object]:
     """A panel, or the mean over several."""
     sides = results.init_sides(panels)
     methods = [method for method in results.methods.values() if method.runs]
     rows = [_row(results, method, panels, equal) for method in methods]
-    shown = [name != AT_EPISODES or len({m.episodes for m in methods}) > 1 for name in HEAD]
+    shown = [name != AT_EPISODES or several_paces for name in HEAD]
     planned = (each.protocol for each in current_track.validation.panels)
     episodes = sum(each.episodes for each in planned if (each.task, each.panel) in panels)
     one = len(panels) == 1

@@ -116,6 +116,16 @@ def test_a_claim_of_which_a_seed_is_missing_is_incomplete(
     assert judge(results, best="gspo", among=["grpo"]).outcome == "incomplete"
 
 
+def test_the_best_of_those_that_are_finished_is_shown(
+    tmp_path: Path, current_track: CurrentTrack
+) -> None:
+    methods: Methods = {"gspo": [EVERY] * 3, "grpo": [[0]] * 3, "ppo": [[0], [], []]}
+    results = track_results(tmp_path, current_track, methods, init=[0])
+    said = judge(results, best="gspo").numbers
+    start = "7 of 9 runs; ppo lacks seeds 1, 2; so far, of 1 method with three seeds: gspo minus"
+    assert said.startswith(f"{start} the nearest others: grpo +87.5 [")
+
+
 def test_numbers_of_an_undecided_claim_are_shown_from_three_seeds(
     tmp_path: Path, current_track: CurrentTrack
 ) -> None:
@@ -133,10 +143,13 @@ def test_numbers_of_an_undecided_claim_are_shown_from_three_seeds(
 def test_two_seeds_decide_nothing(tmp_path: Path, current_track: CurrentTrack) -> None:
     methods: Methods = {"gspo": [EVERY] * 3, "grpo": [[0]] * 2}
     results = track_results(tmp_path, current_track, methods, init=[0])
-    for rule in ({"better": ["gspo", "grpo"]}, {"best": "gspo"}, {"holds": "grpo"}):
+    for rule in ({"better": ["gspo", "grpo"]}, {"best": "gspo"}):
         verdict = judge(results, **rule)
         assert verdict.outcome == "not decided"
         assert verdict.numbers.endswith("; 3 seeds of each are needed, available: grpo 2")
+    verdict = judge(results, holds="gspo")
+    assert verdict.outcome == "not decided"
+    assert verdict.numbers.endswith("; 4 seeds of each are needed, available: gspo 3")
     assert judge(results, learns=["gspo"]).outcome == "reproduced"
 
 
@@ -165,7 +178,7 @@ def collapsing(
 def test_collapses_are_counted_and_held_to_the_rule(
     tmp_path: Path, current_track: CurrentTrack
 ) -> None:
-    counts = {"cispo": (4, 4), "cispo_sm": (0, 4), "sapo": (1, 3), "gspo": (4, 4), "grpo": (0, 3)}
+    counts = {"cispo": (4, 4), "cispo_sm": (0, 4), "sapo": (2, 4), "gspo": (4, 4), "grpo": (0, 3)}
     results = collapsing(tmp_path, current_track, counts)
     verdict = judge(results, collapses="cispo", holds="cispo_sm")
     assert verdict.outcome == "reproduced"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.study.claims import read_claims
+from baselines.study.claims import LEAST_COLLAPSES, read_claims
 from baselines.study.current_tracks import current_tracks_of
 from baselines.study.schema import Block, Cell, Study, cells_of, read_study
 from tasks.errors import UserError
@@ -59,10 +59,9 @@ def test_the_shipped_study_and_its_claims_can_be_run() -> None:
         known = {cell.recipe for cell in cells if cell.track == claim.track}
         assert set(claim.recipes) <= known, claim
         assert claim.track in current_tracks
-        # Fewer than four seeds cannot decide whether a method collapses.
         for recipe in filter(None, (claim.collapses, claim.holds)):
             planned = sum((cell.track, cell.recipe) == (claim.track, recipe) for cell in cells)
-            assert planned >= 4 or claim.post_hoc, claim
+            assert planned >= LEAST_COLLAPSES, claim
     # 13 recipes on two tracks, three seeds, two more of five of them; then the other blocks, and
     # what AgentRL says of the stress track, and a fourth seed of SAPO, SAPO_SM and GRPO_SM.
     assert sum(cell.track == "sokoban-standard" for cell in cells) == 13 * 3 + 5 * 2 + 4 * 3

@@ -227,6 +227,8 @@ def test_every_run_every_median_and_every_collapse_is_drawn(runs: list[TrainingL
     assert len(re.findall(r"FillBetweenPolyCollection|PolyCollection", svg)) == 1
     assert [collapse_update(run) is not None for run in runs] == [False, True, False, False]
     assert len(re.findall(r'<use [^>]*style="fill: #0072b2; stroke: #ffffff', svg)) == 1
+    assert "<!-- grpo (3 seeds, 1 collapsed) -->" in svg
+    assert "<!-- grpo (collapsed) -->" in figure_bytes(curves_of(runs[1:2]), [SUCCESS]).decode()
     assert not re.findall(r'<use [^>]*style="fill: #009e73; stroke: #ffffff', svg)
 
 

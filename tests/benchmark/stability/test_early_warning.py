@@ -96,9 +96,9 @@ def test_warnings_and_false_alarms_are_counted() -> None:
         run(0.1, 0.1),
         run(0.3, name="ratio/p99"),  # has no such signal
     ]
-    assert outcome(Rule(KL, 0.2), runs) == Outcome((1, 3), 1, 3, 1, 3)
-    assert Outcome((1, 3), 1, 3, 1, 3).excess == Fraction(1, 3)
-    assert Outcome((), 0, 0, 0, 0).excess == 0
+    assert outcome(Rule(KL, 0.2), runs) == Outcome((1, 3), 1, 3, 3, 1, 3)
+    assert Outcome((1, 3), 1, 3, 3, 1, 3).excess == Fraction(1, 3)
+    assert Outcome((), 0, 0, 0, 0, 0).excess == 0
 
 
 def test_the_rule_with_the_most_warnings_over_false_alarms_is_chosen() -> None:
@@ -107,8 +107,8 @@ def test_the_rule_with_the_most_warnings_over_false_alarms_is_chosen() -> None:
     runs = [run(0.0, 0.0, 0.5, fall=4), run(0.2, 0.0, 0.0, fall=4), run(0.4), run(0.1)]
     far, near = rules_of(KL, runs)
     assert (far, near) == (Rule(KL, 0.4), Rule(KL, 0.1))
-    assert outcome(far, runs) == Outcome((1,), 0, 2, 0, 2)
-    assert outcome(near, runs) == Outcome((1, 3), 1, 2, 1, 2)
+    assert outcome(far, runs) == Outcome((1,), 0, 2, 2, 0, 2)
+    assert outcome(near, runs) == Outcome((1, 3), 1, 2, 2, 1, 2)
     assert chosen_rule([far, near], runs) == near
     # With 2 of 3 false alarms it is 1/3, and the farther one still has 1/2.
     assert chosen_rule([far, near], [*runs, run(0.3)]) == far

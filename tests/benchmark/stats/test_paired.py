@@ -154,6 +154,18 @@ def test_trainings_apart_have_variances_that_add_up() -> None:
     width = special.stdtrit(freedom, 0.975) * math.sqrt(sum(parts))
     assert found.low > -1
     assert found.low == pytest.approx(found.value - math.hypot(found.value - bare.low, width))
+    # The other side's variances add up, too: twice the same ones.
+    both, alone = score_difference(sides, sides[::-1]), score_difference(sides, [sides[1]] * 2)
+    wide = special.stdtrit(2 * freedom, 0.975) * math.sqrt(2 * sum(parts))
+    episodes = score_difference(
+        *([replace(e, seeds=()) for e in side] for side in (sides, sides[::-1]))
+    )
+    assert both.high == pytest.approx(both.value + math.hypot(episodes.high - episodes.value, wide))
+    # A training that played both panels is one variance, of its seeds' means.
+    assert alone.high - alone.value != pytest.approx(both.high - both.value)
+    # Of a single seed nobody knows the spread: the side stands for itself.
+    single = [replace(sides[0], seeds=(0.3,)), sides[1]]
+    assert score_difference(single, nothing) == bare
 
 
 def test_repeats_by_hand() -> None:

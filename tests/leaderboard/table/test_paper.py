@@ -67,7 +67,9 @@ def test_the_page_says_what_was_not_run(boards: Boards) -> None:
 def test_verdicts_are_those_of_the_study(boards: Boards) -> None:
     board = board_of(boards)
     verdicts = (
-        StudyVerdict("SAMPO <wins>.", "sokoban-standard", "reproduced", "sampo minus grpo: +9.1"),
+        StudyVerdict(
+            "SAMPO <wins>. (post hoc)", "sokoban-standard", "reproduced", "sampo minus grpo: +9.1"
+        ),
         StudyVerdict(
             "CISPO falls.", "sokoban-stress", "incomplete", "4 of 5 runs; cispo lacks seed 4"
         ),
@@ -75,7 +77,10 @@ def test_verdicts_are_those_of_the_study(boards: Boards) -> None:
     grid = Grid((), (), (), verdicts)
     judged = Board(replace(board.facts, grid=grid), board._table)
     page = paper_page(judged, STATE)
-    assert "Decided: 1 of 2 claims" in text_of(page) and "SAMPO &lt;wins&gt;" in page
+    assert (
+        "Decided: 1 of 2 claims, 1 of them post hoc" in text_of(page)
+        and "SAMPO &lt;wins&gt;" in page
+    )
     assert "4 of 5 runs; cispo lacks seed 4" in page
     assert '<span class="lb-chip lb-good">reproduced</span>' in page
 

@@ -66,8 +66,11 @@ def test_enough_runs_show_a_warning() -> None:
     assert "Warnings are more frequent than false alarms: the share of warnings minus" in text
     assert "is +100.0 [+38.6, +100.0] points." in text
     # The alarm at 2 is by the last validation before the fall of seeds 1 and 3 alone.
-    assert "2 of the 5 warnings came by the last validation" in text
-    assert "before update 4, the median fall, 0 of 5 had a false alarm." in text
+    assert "points. Of 5 warnings, 2 came before a validation that was still healthy" in text
+    assert "; 5 of 5 collapsed runs had such a validation." in text
+    assert (
+        "Before update 4, the median fall, 5 of 5 had a warning and 0 of 5 a false alarm." in text
+    )
     assert "5 of the 10 runs of the first half and 5 of the 10 runs of the second half" in text
     assert early_warning_page(runs(5, 0.5)[::-1]) == text
 

@@ -74,6 +74,11 @@ def test_a_page_has_table_curves_verdicts_and_what_is_missing(
     # At 32 episodes, two updates of 16, four of eight were solved; in the end all.
     assert re.match(r"\| sampo \| 2 \| 100\.0 \[[\d.]+, 100\.0\] \| \+75\.0 \[", sampo)
     assert "| 50.0 [21.5, 78.5] | 0 of 2 (0 to 66%) | 0.0005 | 64 | 2.0 |" in sampo
+    # The recorded plays of GRPO, whose runs end there: as at equal updates.
+    assert cells[2] == cells[4]
+    # Validations are 2 updates apart.
+    assert "the mean of three validations (6 updates)" in " ".join(text.split())
+    assert "Not collapsed, but" not in text
     assert "| cispo | 1 of 2 |" in text
     assert "1 of 1 after update 2 (21 to 100%)" in text
     assert (
@@ -84,6 +89,19 @@ def test_a_page_has_table_curves_verdicts_and_what_is_missing(
     assert "| CISPO collapses. | **incomplete** | 1 of 2 runs; cispo lacks seed 1 |" in text
     assert "- cispo: seed 1\n" in text
     assert "arlarena-bench train --track fixed --recipe grpo --seed 0 --engine transf" in text
+    check_markdown(text)
+
+
+@pytest.mark.slow
+def test_a_late_loss_is_named(folder: Path, current_track: CurrentTrack) -> None:
+    finish(folder / "results", Cell("fixed", "cispo", 1), current_track, [0], (6, 6, 2))
+    assert study(folder, "page") == 0
+    text = (folder / "results" / "fixed" / "README.md").read_text("utf-8")
+    assert "best validation (10% or more) or below: cispo seed 1.\n" in text
+    assert (
+        "| cispo 1 of 2 after update 2 (9 to 91%), 1 more at half of their best; "
+        "4 seeds of each are needed, available: cispo 2 |"
+    ) in text
     check_markdown(text)
 
 
@@ -191,7 +209,7 @@ def test_readme_claims_and_early_warning_show_what_the_committed_cells_say() -> 
     written = (RESULTS / EARLY_WARNING).read_text("utf-8")
     assert early_warning_page(watched_runs(found)) == written
     nothing_warns = "do not show that the rule warns of anything" in written
-    assert ("so far no number of the logs was shown to warn" in readme) == nothing_warns
+    assert ("was not shown to warn on the other" in readme) == nothing_warns
     judged = verdicts(read_claims(STUDIES / "claims.yaml"), found)
     assert claims_page(judged, STUDIES / "claims.yaml", RESULTS) == (
         RESULTS / CLAIMS_PAGE
