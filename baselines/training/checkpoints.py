@@ -63,6 +63,11 @@ class TrainingState:
     checkpoint_seconds: float
     configuration: str
 
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How far it is, to be compared: updates made, and the last one that was validated."""
+        return self.update, self.validated
+
 
 def save_last(
     accelerator: Accelerator,

@@ -369,8 +369,7 @@ class Trainer:
     def _save_once(self) -> None:
         """Write a checkpoint, unless there is one of this very state."""
         saved = find_last(self.run.folder, self.run.sha256)
-        now = (self.state.update, self.state.validated)
-        if saved is None or (saved.update, saved.validated) < now:
+        if saved is None or saved.progress < self.state.progress:
             self._save(better=False)
 
     def _save(self, better: bool) -> None:

@@ -107,12 +107,14 @@ class StudyVerdict:
         track: Where it was judged.
         outcome: `reproduced`, `contradicted`, `not decided` or `incomplete`.
         numbers: What decides.
+        post_hoc: It was written down when its numbers were known.
     """
 
     claim: str
     track: str
     outcome: str
     numbers: str
+    post_hoc: bool = False
 
 
 @dataclass(frozen=True, slots=True)

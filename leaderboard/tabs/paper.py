@@ -31,8 +31,6 @@ from leaderboard.table.paper import LEAST_METHODS, Gain, TaskGains, gains
 from tasks.texts import counted
 
 _INCOMPLETE: Final = "incomplete"
-_POST_HOC: Final = "(post hoc)"
-"""What `baselines.study.claims` puts behind such a claim."""
 _CHIPS: Final = {"reproduced": "lb-good", "contradicted": "lb-bad"}
 
 
@@ -140,7 +138,7 @@ def _verdicts(board: Board) -> Markup:
     if not found:
         return NOTHING
     judged = [each for each in found if each.outcome in _CHIPS]
-    after = sum(_POST_HOC in each.claim for each in judged)
+    after = sum(each.post_hoc for each in judged)
     run = [each for each in found if each.outcome != _INCOMPLETE]
     open_ = [each for each in found if each.outcome == _INCOMPLETE]
     about = (

@@ -150,7 +150,9 @@ def _verdicts() -> "tuple[StudyVerdict, ...]":
         say(f"verdicts of the study: left out: {error}", file=sys.stderr)
         return ()
     return tuple(
-        StudyVerdict(each.claim.title, each.claim.track, each.outcome, each.numbers)
+        StudyVerdict(
+            each.claim.title, each.claim.track, each.outcome, each.numbers, each.claim.post_hoc
+        )
         for each in judged
     )
 

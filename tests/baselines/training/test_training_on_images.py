@@ -3,7 +3,6 @@
 import asyncio
 import json
 import math
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,10 @@ from baselines.learning.images import freeze_vision
 from baselines.training.trainer import Trainer
 from benchmark.engines.core.chat import Chat
 from benchmark.engines.core.vision import PROCESSOR
-from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.logs.training_log import LOG
 from tasks.errors import UserError
 from tasks.registry import load_task
+from tests.support.training.runs import engines_of
 from tests.support.training.synthetic_rows import random_model
 
 INIT = find_model("tiny-sokoban-pixels")
@@ -49,13 +48,7 @@ def train(folder: Path, recipe: str, *own: str) -> dict[str, Any]:
     folder.mkdir()
 
     async def main() -> None:
-        async with AsyncExitStack() as stack:
-            engine = await stack.enter_async_context(TransformersEngine(model, deterministic=True))
-            older = None
-            if config.sampling.cross_policy is not None:
-                older = await stack.enter_async_context(
-                    TransformersEngine(model, deterministic=True)
-                )
+        async with engines_of(config, model) as (engine, older):
             accelerator = Accelerator(cpu=True, project_dir=folder)
             await Trainer(run, engine, accelerator, TrainingCallbacks(), older).train()
 

@@ -68,7 +68,7 @@ def test_verdicts_are_those_of_the_study(boards: Boards) -> None:
     board = board_of(boards)
     verdicts = (
         StudyVerdict(
-            "SAMPO <wins>. (post hoc)", "sokoban-standard", "reproduced", "sampo minus grpo: +9.1"
+            "SAMPO <wins>.", "sokoban-standard", "reproduced", "sampo minus grpo: +9.1", True
         ),
         StudyVerdict(
             "CISPO falls.", "sokoban-stress", "incomplete", "4 of 5 runs; cispo lacks seed 4"

@@ -2,8 +2,8 @@
 
 import asyncio
 import shutil
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from accelerate import Accelerator
 
 from baselines.config.layers import resolve
 from baselines.config.run import TrainingCallbacks, TrainingRun
+from baselines.config.schema import TrainConfig
 from baselines.inits.registry import find_model
 from baselines.learning.learner import Learner
 from baselines.training.trainer import Trainer
@@ -26,6 +27,19 @@ SMALL = [
     "checkpoint_every=2",
     "optimization.warmup_updates=0",
 ]
+
+
+@asynccontextmanager
+async def engines_of(
+    config: TrainConfig, weights: Path, played_by: type[TransformersEngine] = TransformersEngine
+) -> AsyncIterator[tuple[TransformersEngine, TransformersEngine | None]]:
+    """The policy's engine, and the one of the older policy if the recipe has one."""
+    async with played_by(weights, deterministic=True) as engine:
+        if config.sampling.cross_policy is None:
+            yield engine, None
+            return
+        async with TransformersEngine(weights, deterministic=True) as older:
+            yield engine, older
 
 
 def train(
@@ -65,13 +79,7 @@ def train(
     folder.mkdir(exist_ok=True)
 
     async def main() -> None:
-        async with AsyncExitStack() as stack:
-            engine = await stack.enter_async_context(played_by(weights, deterministic=True))
-            older = None
-            if config.sampling.cross_policy is not None:
-                older = await stack.enter_async_context(
-                    TransformersEngine(weights, deterministic=True)
-                )
+        async with engines_of(config, weights, played_by) as (engine, older):
             accelerator = Accelerator(cpu=True, project_dir=folder)
 
             def tell(phase: str, done: int, total: int) -> None:

@@ -1,0 +1,211 @@
+"""Claims about several tracks or tasks, from cells with invented numbers."""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from baselines.study.cells import init_cell
+from baselines.study.claims import Claim, points, verdicts
+from baselines.study.current_tracks import current_tracks_of
+from baselines.study.methods import (
+    TrackResults,
+    across_tracks,
+    across_tracks_at_equal_seconds,
+    results_of,
+    sides_on,
+    with_seeds,
+)
+from baselines.study.pages.track_pages import beside_other_tracks
+from baselines.study.schema import Cell
+from benchmark.stats.formatting import points_text
+from tests.support.training.study_cells import finish
+from tests.support.training.tiny_study import MIXED
+
+EVERY = range(8)
+SECONDS = {"fixed": 5.0, "tuned": 10.0, "math": 5.0, "mixed": 5.0}
+"""Of an update, by track."""
+PANEL = ("sokoban", "builtin")
+Tracks = dict[str, TrackResults]
+
+
+def on_tracks(folder: Path, solved: Mapping[str, Mapping[int, Collection[int]]]) -> Tracks:
+    """GRPO with what its seeds have solved of eight, by track; three seeds are planned on each.
+
+    On `mixed` both tasks are solved alike. Of the validations at updates 0, 2 and 4 the curve is
+    2, 4 and 6 of eight.
+    """
+    found = {}
+    for name, seeds in solved.items():
+        cells = [Cell(name, "grpo", seed) for seed in range(3)]
+        track = current_tracks_of(cells, "study.yaml")[name]
+        panels = [(each.protocol.task, "builtin") for each in track.validation.panels]
+        made = [
+            finish(
+                folder / "results",
+                Cell(name, "grpo", seed),
+                track,
+                each,
+                (2, 4, 6),
+                other=each,
+                seconds=SECONDS[name],
+            )
+            for seed, each in seeds.items()
+        ]
+        found[name] = results_of(name, panels, cells, made)
+    return found
+
+
+def compare(found: Tracks, track: str, *others: str, **rule: object) -> tuple[str, str]:
+    whole = {"claim": "So.", "track": track, "compared": "grpo", "against": others, **rule}
+    (verdict,) = verdicts([Claim.model_validate(whole)], found)
+    return verdict.outcome, verdict.numbers
+
+
+def test_a_method_is_compared_with_itself_on_another_track(
+    tmp_path: Path, tiny_tracks: Path
+) -> None:
+    """All of eight on one track, half of them on the other one: 50 points more."""
+    found = on_tracks(
+        tmp_path,
+        {"fixed": dict.fromkeys(range(3), EVERY), "tuned": dict.fromkeys(range(3), range(4))},
+    )
+    margin = across_tracks("grpo", found["fixed"], [found["tuned"]], [PANEL])
+    assert margin is not None
+    assert margin.value == 0.5
+    assert compare(found, "fixed", "tuned") == ("reproduced", f"grpo: {points(margin)}")
+    assert compare(found, "tuned", "fixed")[0] == "contradicted"
+    assert compare(found, "tuned", "fixed", above=-0.6)[0] == "not decided"
+    assert compare(found, "tuned", "fixed", above=-0.99)[0] == "reproduced"
+    assert compare(found, "fixed", "mixed") == ("incomplete", "the study has no grpo on mixed")
+
+
+def test_at_equal_seconds_a_slower_track_is_behind(tmp_path: Path, tiny_tracks: Path) -> None:
+    """5 s an update on `fixed`, 10 on `tuned`: after 20 s that is 6 of eight and 4 of eight."""
+    solved = dict.fromkeys(range(3), EVERY)
+    found = on_tracks(tmp_path, {"fixed": solved, "tuned": solved})
+    equal = across_tracks_at_equal_seconds("grpo", found["fixed"], found["tuned"])
+    assert equal is not None
+    assert (equal[0], equal[1].value) == (20, 0.25)
+    said = compare(found, "fixed", "tuned", at="seconds")[1]
+    assert said == f"grpo after 20 s: {points(equal[1])}"
+    # Runs that waited for a core say nothing about seconds.
+    found["tuned"].methods["grpo"].runs[0].facts.cpu_seconds["train"] = 5.0
+    outcome, said = compare(found, "fixed", "tuned", at="seconds")
+    assert outcome == "not decided"
+    assert said.endswith(
+        "; not judged, since the machine was shared: tuned had the processor for 25% of its time"
+    )
+
+
+def test_a_comparison_with_another_track_needs_all_seeds(tmp_path: Path, tiny_tracks: Path) -> None:
+    found = on_tracks(
+        tmp_path, {"fixed": dict.fromkeys(range(3), EVERY), "tuned": {0: EVERY, 1: EVERY}}
+    )
+    assert compare(found, "fixed", "tuned") == (
+        "incomplete",
+        "5 of 6 runs; tuned: grpo lacks seed 2",
+    )
+
+
+def test_one_policy_for_all_is_compared_with_one_for_each(
+    tmp_path: Path, tiny_tracks: Path
+) -> None:
+    """Sokoban alone: 4 of eight, 50 points less; TIR Math alone: 6, 25 less; mean: 37.5."""
+    found = on_tracks(
+        tmp_path,
+        {
+            "mixed": dict.fromkeys(range(3), EVERY),
+            "fixed": dict.fromkeys(range(3), range(4)),
+            "math": dict.fromkeys(range(3), range(6)),
+        },
+    )
+    panels = found["mixed"].panels
+    alone = [found["fixed"], found["math"]]
+    mean, one, other = (
+        across_tracks("grpo", found["mixed"], alone, each)
+        for each in (panels, panels[:1], panels[1:])
+    )
+    assert mean is not None and one is not None and other is not None
+    assert (mean.value, one.value, other.value) == (0.375, 0.5, 0.25)
+    outcome, numbers = compare(found, "mixed", "fixed", "math")
+    assert outcome == "reproduced"
+    assert numbers == (
+        f"grpo: {points(mean)}, sokoban {points_text(one)}, tir_math {points_text(other)}"
+    )
+    claim = Claim(claim="So.", track="mixed", compared="grpo", against=("fixed", "math"))
+    (table,) = beside_other_tracks(found["mixed"], found, [claim])
+    head, _, *rows = table.split("\n")
+    assert head == "| task | init | grpo: each task alone | grpo: mixed | difference |"
+    assert [row.split(" | ")[0] for row in rows] == ["| sokoban", "| tir_math", "| mean"]
+    assert rows[0].startswith("| sokoban | - | 50.0 [")
+    assert rows[2].endswith(f" | {points_text(mean)} |")
+    assert list(beside_other_tracks(found["fixed"], found, [])) == []
+    # Nobody has played TIR Math alone: no mean.
+    assert across_tracks("grpo", found["mixed"], alone[:1], panels) is None
+    outcome, numbers = compare(found, "mixed", "fixed")
+    assert outcome == "not decided"
+    assert numbers == "fixed: no runs on the same panels to compare with"
+
+
+def test_tasks_that_were_trained_apart_have_seeds_of_their_own(
+    tmp_path: Path, tiny_tracks: Path
+) -> None:
+    """Which seed of Sokoban has the number of which one of TIR Math says nothing."""
+    solved: dict[int, Sequence[int]] = {0: range(2), 1: range(6)}
+    found, turned = (
+        on_tracks(
+            tmp_path / name,
+            {
+                "mixed": dict.fromkeys(range(3), EVERY),
+                "fixed": solved,
+                "math": {seed: solved[abs(seed - other)] for seed in solved},
+            },
+        )
+        for name, other in (("as they are", 0), ("turned", 1))
+    )
+    panels = found["mixed"].panels
+    sides, other = (
+        sides_on("grpo", [each["fixed"], each["math"]], panels) for each in (found, turned)
+    )
+    assert sides is not None and other is not None
+    assert [side.success.value for side in sides] == [0.5, 0.5]
+    assert with_seeds(sides) == with_seeds(other)
+    # All seeds count, however many each has.
+    apart = on_tracks(tmp_path / "apart", {"fixed": {0: EVERY}, "math": {1: EVERY, 2: [0]}})
+    sides = sides_on("grpo", list(apart.values()), panels)
+    assert sides is not None
+    assert [len(side.seeds) for side in sides] == [1, 2]
+    assert sides_on("grpo", [apart["fixed"]], panels) is None
+
+
+def test_the_score_of_several_tasks_is_the_mean_of_their_success(
+    tmp_path: Path, tiny_tracks: Path
+) -> None:
+    """GRPO solves 1 and 3 of eight on both tasks, GSPO all of Sokoban and as much of TIR Math."""
+    mixed = current_tracks_of([Cell("mixed", "grpo", 0)], "study.yaml")["mixed"]
+    panels = [(task, "builtin") for task in MIXED]
+    finished = []
+    for seed, few in enumerate((range(1), range(3))):
+        for recipe, first in (("grpo", few), ("gspo", EVERY)):
+            cell = Cell("mixed", recipe, seed)
+            finished.append(finish(tmp_path / "results", cell, mixed, first, other=few))
+    init = finish(tmp_path / "results", init_cell("mixed"), mixed, [0], other=[0])
+    cells = [each.cell for each in finished]
+    results = results_of("mixed", panels, cells, [*finished, init])
+    margin = results.between("gspo", "grpo", panels)
+    one = results.between("gspo", "grpo", panels[:1])
+    other = results.between("gspo", "grpo", panels[1:])
+    gain = results.gain("grpo", panels)
+    assert margin is not None
+    assert one is not None
+    assert other is not None
+    assert gain is not None
+    assert (one.value, other.value, margin.value) == (0.75, 0.0, 0.375)
+    assert gain.value == pytest.approx(0.125)
+    claim = Claim(claim="So.", track="mixed", better=("gspo", "grpo"))
+    (verdict,) = verdicts([claim], {"mixed": results})
+    assert verdict.numbers.startswith(f"gspo minus grpo: {points(margin)}")
+    equal = results.at_equal_episodes(panels)
+    assert equal is not None
+    assert [len(sides) for sides in equal.sides.values()] == [2, 2]
