@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, get_args
 
-from jinja2 import Environment, StrictUndefined
-
 from baselines.study.claims import ClaimVerdict, Outcome
-from baselines.study.pages.track_pages import PAGE, markdown_table
+from baselines.study.pages.markdown import fill, markdown_table
+from baselines.study.pages.track_pages import PAGE
 from benchmark.files import write_atomically
 from tasks.errors import UserError
 from tasks.texts import counted
@@ -56,8 +55,8 @@ def claims_page(judged: Sequence[ClaimVerdict], source: Path, results: Path) -> 
         ]
         table = markdown_table(("claim", "track", "verdict", "numbers"), rows)
         sections.append({"heading": of or OWN, "tally": _tally(own), "table": table})
-    environment = Environment(undefined=StrictUndefined, autoescape=False)  # noqa: S701 - Markdown
-    return environment.from_string(TEMPLATE.read_text("utf-8")).render(
+    return fill(
+        TEMPLATE,
         file=source.name,
         link=Path(os.path.relpath(source, results)).as_posix(),
         count=len(judged),

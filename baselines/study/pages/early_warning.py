@@ -7,10 +7,8 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from jinja2 import Environment, StrictUndefined
-
 from baselines.study.methods import TrackResults, collapse_of
-from baselines.study.pages.track_pages import markdown_table
+from baselines.study.pages.markdown import fill, markdown_table
 from benchmark.files import write_atomically
 from benchmark.logs.curves import run_curves_of
 from benchmark.logs.equal_progress import SUCCESS as VALIDATED
@@ -170,8 +168,8 @@ def early_warning_page(runs: Sequence[WatchedRun]) -> str:
     tracks = {run.track for run in compared}
     others = [run for run in runs if run.track not in tracks]
     blind = precursors.FIRST + precursors.PATIENCE
-    environment = Environment(undefined=StrictUndefined, autoescape=False)  # noqa: S701 - Markdown
-    return environment.from_string(TEMPLATE.read_text("utf-8")).render(
+    return fill(
+        TEMPLATE,
         answer=_answer(first, second),
         tracks=_by_track(first, second),
         equal_time=_in_equal_time(first, second),

@@ -1,13 +1,13 @@
-"""All tracks of a study on one screen: a table of methods by tasks, and a figure of the same runs.
+"""The tracks of a study on one screen: a table of methods by tasks, and a figure of the same runs.
+
+`study page --readme FILE` writes the table between two marks in the file, where the first one can
+name the kinds of tracks (`standard`, `stress`); their figure and a page with the table of all kinds
+go into the folder of results. All come from the finished cells alone.
 
 Tracks of a sweep over learning rates are left out: they have a page of their own (`robustness`).
-
-`study page --readme FILE` writes both: the table between two marks in the file, the figure into the
-folder of results. Both come from the finished cells alone.
 """
 
 import io
-import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -30,7 +30,7 @@ from baselines.study.methods import (
     sides_on,
     with_seeds,
 )
-from baselines.study.pages.track_pages import markdown_table
+from baselines.study.pages.markdown import fill, markdown_table
 from baselines.tracks.sweeps import points_of_sweeps
 from benchmark.files import write_atomically
 from benchmark.logs.curves import run_curves_of
@@ -42,13 +42,14 @@ from benchmark.stats.formatting import rate_digits
 from benchmark.track_schema import Track
 from tasks.errors import UserError
 
-BEGIN: Final = "<!-- results: written by `arlarena-bench study page --readme` -->"
+BEGIN: Final = "<!-- results{}: written by `arlarena-bench study page --readme` -->"
+"""With nothing in it, or with ` of ` and the kinds of tracks that are shown."""
 END: Final = "<!-- end of results -->"
 FIGURE: Final = "overview.svg"
+OVERVIEW: Final = "overview.md"
+TEMPLATE: Final = Path(__file__).with_name("overview.md.j2")
 NOT_RUN: Final = "-"
-_COLUMNS: Final = 4
-"""Plots side by side."""
-_WIDTH, _HEIGHT = 2.9, 2.1
+_WIDTH, _HEIGHT = 2.9, 2.6
 """Of one plot, in inches."""
 
 
@@ -57,8 +58,8 @@ def write_overview(
     current_tracks: Mapping[str, CurrentTrack],
     results: Path,
     readme: Path,
-) -> None:
-    """Write the figure into a folder of results and the table into a Markdown file.
+) -> Path:
+    """Write table and figure: into a Markdown file those of some tracks, into the results of all.
 
     Args:
         found: What is finished, by track.
@@ -66,26 +67,55 @@ def write_overview(
         results: The folder.
         readme: The file; it has the lines `BEGIN` and `END`.
 
+    Returns:
+        The page with the table of all tracks.
+
     Raises:
-        UserError: The marks are missing, or a file cannot be read or written.
+        UserError: The marks are missing or name a kind of tracks that the study has not, or a file
+            cannot be read or written.
     """
     try:
         text = readme.read_text("utf-8")
     except OSError as error:
         raise UserError(f"{readme} cannot be read: {error.strerror}") from error
-    parts = re.fullmatch(f"(.*{re.escape(BEGIN)}\n).*({re.escape(END)}.*)", text, re.DOTALL)
+    begin, end = re.escape(BEGIN).replace(r"\{\}", "(?: of (.+?))?"), re.escape(END)
+    parts = re.fullmatch(f"(.*{begin}\n).*({end}.*)", text, re.DOTALL)
     if parts is None:
-        raise UserError(f"{readme} lacks the lines {BEGIN} and {END}, which enclose the table")
+        marks = f"{BEGIN.format('')} and {END}"
+        raise UserError(f"{readme} lacks the lines {marks}, which enclose the table")
+    kinds = parts[2].split(", ") if parts[2] else _axes(current_tracks)[0]
+    if unknown := [kind for kind in kinds if kind not in _axes(current_tracks)[0]]:
+        raise UserError(f"{readme}: the study has no tracks of the kind {', '.join(unknown)}")
+    page = results / OVERVIEW
     try:
-        write_atomically(results / FIGURE, overview_figure(found, current_tracks))
-        content = f"{parts[1]}\n{overview_table(found, current_tracks)}\n\n{parts[2]}"
+        write_atomically(results / FIGURE, overview_figure(found, current_tracks, kinds))
+        write_atomically(page, overview_page(found, current_tracks).encode())
+        content = f"{parts[1]}\n{overview_table(found, current_tracks, kinds)}\n\n{parts[3]}"
         write_atomically(readme, content.encode())
     except OSError as error:
         raise UserError(f"{error.filename} cannot be written: {error.strerror}") from error
+    return page
+
+
+def overview_page(
+    found: Mapping[str, TrackResults], current_tracks: Mapping[str, CurrentTrack]
+) -> str:
+    """The table of all kinds of tracks with what its numbers are, as Markdown.
+
+    Args:
+        found: What is finished, by track.
+        current_tracks: The tracks.
+    """
+    kinds, tasks = _axes(current_tracks)
+    return fill(
+        TEMPLATE, table=overview_table(found, current_tracks, kinds), several=len(tasks) > 1
+    )
 
 
 def overview_table(
-    found: Mapping[str, TrackResults], current_tracks: Mapping[str, CurrentTrack]
+    found: Mapping[str, TrackResults],
+    current_tracks: Mapping[str, CurrentTrack],
+    kinds: Sequence[str],
 ) -> str:
     """Success and collapsed seeds of every method on every task, as a Markdown table.
 
@@ -96,8 +126,9 @@ def overview_table(
     Args:
         found: What is finished, by track.
         current_tracks: The tracks.
+        kinds: Kinds of tracks that are shown, in this order.
     """
-    kinds, tasks = _axes(current_tracks)
+    _, tasks = _axes(current_tracks)
     several = len(tasks) > 1
     rows = []
     for kind in kinds:
@@ -117,41 +148,53 @@ def overview_table(
 
 
 def overview_figure(
-    found: Mapping[str, TrackResults], current_tracks: Mapping[str, CurrentTrack]
+    found: Mapping[str, TrackResults],
+    current_tracks: Mapping[str, CurrentTrack],
+    kinds: Sequence[str],
 ) -> bytes:
     """Validation success of all finished runs over updates, as an SVG file.
 
-    Each track with a finished run has a plot, in the order of the study.
+    Each kind of tracks has a row and each task a column, like the table; a track of several tasks
+    stands in the first. A track without a finished run is named.
 
     Args:
         found: What is finished, by track; at least one run.
         current_tracks: The tracks.
+        kinds: Kinds of tracks that are shown, in this order.
     """
-    shown = {
+    _, tasks = _axes(current_tracks)
+    grid = [
+        list(dict.fromkeys(filter(None, (_track(current_tracks, task, kind) for task in tasks))))
+        for kind in kinds
+    ]
+    methods = {
         name: [method for method in found[name].methods.values() if method.runs]
-        for name in _shown(current_tracks)
+        for name in chain(*grid)
         if name in found
     }
-    shown = {name: methods for name, methods in shown.items() if methods}
-    looks = _looks(shown)
-    rows = math.ceil(len(shown) / _COLUMNS)
+    looks = _looks(methods)
+    columns = max(map(len, grid))
     with plot_style():
-        size = (_WIDTH * _COLUMNS, _HEIGHT * rows + 0.6)
+        size = (_WIDTH * columns, _HEIGHT * len(grid) + 0.6)
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
-        plots = figure.subplots(rows, _COLUMNS, squeeze=False).flatten().tolist()
-        for axes in plots[len(shown) :]:
-            axes.set_visible(False)
-        for axes, (name, methods) in zip(plots, shown.items(), strict=False):
-            axes.set_title(name, loc="left", fontsize=9.5, fontweight="bold")
-            axes.set_xlabel("update")
-            _draw(axes, methods, looks)
+        plots = figure.subplots(len(grid), columns, squeeze=False)
+        for row, names in zip(plots, grid, strict=True):
+            for axes in row[len(names) :]:
+                axes.set_visible(False)
+            for axes, name in zip(row, names, strict=False):
+                axes.set_title(name, loc="left", fontsize=9.5, fontweight="bold")
+                if methods.get(name):
+                    _draw(axes, methods[name], looks)
+                else:
+                    axes.set_axis_off()
+                    axes.text(0, 0.9, "no finished run", color=SOFT, transform=axes.transAxes)
         handles = [
             Line2D([], [], color=look.color, linestyle=look.dashes, linewidth=2)
             for look in looks.values()
         ]
         labels = list(looks)
-        if any(method.collapsed for methods in shown.values() for method in methods):
+        if any(method.collapsed for each in methods.values() for method in each):
             handles.append(Line2D([], [], color=SOFT, marker="X", linestyle="", mec="white"))
             labels.append("collapse of a run")
         figure.legend(handles, labels, loc="outside lower left", ncols=min(len(labels), 9))
@@ -161,6 +204,7 @@ def overview_figure(
 
 
 def _draw(axes: Axes, methods: Sequence[RecipeRuns], looks: Mapping[str, Look]) -> None:
+    axes.set_xlabel("update")
     axes.set_ylim(-0.02, 1.02)
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment, StrictUndefined
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -22,8 +21,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentF
 from baselines.study.cells import Plays
 from baselines.study.current_tracks import CurrentTrack
 from baselines.study.methods import RecipeRuns, Sides, TrackResults, collapse_of, with_seeds
+from baselines.study.pages.markdown import fill, markdown_table
 from baselines.study.pages.track_pages import PAGE as TRACK_PAGE
-from baselines.study.pages.track_pages import markdown_table
 from baselines.tracks import sweeps
 from benchmark.files import write_atomically
 from benchmark.flat import flat
@@ -200,8 +199,8 @@ def write_robustness(found: Sequence[Sweep], results: Path) -> Path:
 
 def robustness_page(found: Sequence[Sweep]) -> str:
     """The page, as Markdown."""
-    environment = Environment(undefined=StrictUndefined, autoescape=False)  # noqa: S701 - Markdown
-    return environment.from_string(TEMPLATE.read_text("utf-8")).render(
+    return fill(
+        TEMPLATE,
         sweeps=[
             {
                 "base": sweep.base,
@@ -212,7 +211,7 @@ def robustness_page(found: Sequence[Sweep]) -> str:
                 "missing": list(_missing(sweep)),
             }
             for sweep in found
-        ]
+        ],
     )
 
 

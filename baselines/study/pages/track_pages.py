@@ -5,8 +5,6 @@ from itertools import compress
 from pathlib import Path
 from typing import Final
 
-from jinja2 import Environment, StrictUndefined
-
 from baselines.study.cells import Finished
 from baselines.study.claims import Claim, ClaimVerdict, collapsed_text, verdicts
 from baselines.study.current_tracks import CurrentTrack
@@ -21,6 +19,7 @@ from baselines.study.methods import (
     sides_on,
     with_seeds,
 )
+from baselines.study.pages.markdown import fill, markdown_table
 from baselines.study.schema import Cell
 from baselines.study.workspace import StudySetting
 from benchmark.files import write_atomically
@@ -154,9 +153,9 @@ def page_of(
     limits = {found.limit for found in equal.values() if found is not None}
     methods = [method for method in results.methods.values() if method.runs]
     several_paces = len({method.episodes for method in methods}) > 1
-    environment = Environment(undefined=StrictUndefined, autoescape=False)  # noqa: S701 - Markdown
     rows = [[v.claim.title, f"**{v.outcome}**", v.numbers] for v in judged]
-    return environment.from_string(TEMPLATE.read_text("utf-8")).render(
+    return fill(
+        TEMPLATE,
         track={
             "name": current_track.track.name,
             "description": current_track.track.description.rstrip("."),
@@ -268,14 +267,3 @@ def _success(sides: Sides | None) -> str:
 def _init_text(sides: Sides) -> str:
     rate = with_seeds(sides)
     return rate_text(rate.value, rate.low, rate.high)
-
-
-def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of Markdown.
-
-    Args:
-        head: Names of the columns.
-        rows: As many texts each.
-    """
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -49,8 +49,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     action.add_argument(
         "--readme",
         metavar="FILE",
-        help="also write a table of all tracks between two marks in this Markdown file, and "
-        "overview.svg, claims.md and early_warning.md, over all tracks, into the results",
+        help="also write a table between two marks in this Markdown file, with overview.svg for "
+        "the same tracks, and overview.md, claims.md and early_warning.md, over all tracks, into "
+        "the results",
     )
 
 

@@ -176,7 +176,8 @@ def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
     for path in write_pages(results, setting, listed):
         say(path)
     if arguments.readme:
-        write_overview(results, setting.current_tracks, setting.results, Path(arguments.readme))
+        readme = Path(arguments.readme)
+        say(write_overview(results, setting.current_tracks, setting.results, readme))
         if judged := verdicts(listed, results):
             say(write_claims(judged, claims, setting.results))
         # Points of a sweep repeat their base's runs with one setting changed: no runs of their own

@@ -17,7 +17,14 @@ from baselines.study.pages.claims_page import CLAIMS as CLAIMS_PAGE
 from baselines.study.pages.claims_page import claims_page
 from baselines.study.pages.early_warning import PAGE as EARLY_WARNING
 from baselines.study.pages.early_warning import early_warning_page, watched_runs
-from baselines.study.pages.overview import BEGIN, END, FIGURE, overview_table
+from baselines.study.pages.overview import (
+    BEGIN,
+    END,
+    FIGURE,
+    OVERVIEW,
+    overview_page,
+    overview_table,
+)
 from baselines.study.pages.track_pages import results_by_track
 from baselines.study.schema import Cell, cells_of, read_study
 from baselines.study.workspace import RunState, survey, with_inits, write_state
@@ -30,6 +37,7 @@ CLAIMS = """claims:
   - {claim: CISPO collapses., track: fixed, collapses: cispo}
 """
 
+ALL = BEGIN.format("")
 REPOSITORY = Path(__file__).parents[4]
 STUDIES, RESULTS = (REPOSITORY / "baselines" / name for name in ("studies", "results"))
 
@@ -112,7 +120,7 @@ def test_a_page_of_several_tasks_begins_with_their_mean(
     study_text = "name: tiny\nblocks: [{tracks: [mixed], recipes: [grpo], seeds: [0]}]\n"
     (tmp_path / "study.yaml").write_text(study_text)
     (tmp_path / "claims.yaml").write_text("claims: []\n")
-    (tmp_path / "README.md").write_text(f"{BEGIN}\n{END}\n")
+    (tmp_path / "README.md").write_text(f"{ALL}\n{END}\n")
     mixed = current_tracks_of([Cell("mixed", "grpo", 0)], "study.yaml")["mixed"]
     results = tmp_path / "results"
     finish(results, Cell("mixed", "grpo", 0), mixed, range(8), other=range(2))
@@ -154,11 +162,11 @@ def test_the_overview_stands_between_its_marks(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     readme = folder / "README.md"
-    readme.write_text(f"# Before\n{BEGIN}\nold\n{END}\nafter\n")
+    readme.write_text(f"# Before\n{ALL}\nold\n{END}\nafter\n")
     assert study(folder, "page", "--readme", str(readme)) == 0
     assert capsys.readouterr().out.endswith(f"{readme}\n")
     lines = readme.read_text("utf-8").splitlines()
-    assert (lines[:3], lines[-3:]) == (["# Before", BEGIN, ""], ["", END, "after"])
+    assert (lines[:3], lines[-3:]) == (["# Before", ALL, ""], ["", END, "after"])
     assert lines[3:6] == [
         "| track | method | sokoban |",
         "| --- | --- | --- |",
@@ -166,6 +174,9 @@ def test_the_overview_stands_between_its_marks(
     ]
     assert "| fixed | grpo | 25.0 [7.1, 59.1]<br>0 of 2 collapsed |" in lines
     assert any(re.fullmatch(r"\| fixed \| cispo \| .*<br>1 of 1 collapsed \|", x) for x in lines)
+    page = (folder / "results" / OVERVIEW).read_text("utf-8")
+    assert page.splitlines()[-len(lines[3:-3]) :] == lines[3:-3]
+    check_markdown(page)
     places = readme, folder / "results" / FIGURE, folder / "results" / EARLY_WARNING
     before = [place.read_bytes() for place in places]
     ElementTree.fromstring(before[1])
@@ -184,28 +195,65 @@ def test_the_overview_stands_between_its_marks(
 
 
 @pytest.mark.slow
+def test_the_overview_shows_the_kinds_of_tracks_that_its_mark_names(
+    tmp_path: Path, tiny_tracks: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "study.yaml").write_text(
+        "name: tiny\nblocks: [{tracks: [mixed, fixed, tuned], recipes: [grpo], seeds: [0]}]\n"
+    )
+    (tmp_path / "claims.yaml").write_text("claims: []\n")
+    cells = [Cell(track, "grpo", 0) for track in ("mixed", "fixed")]
+    for cell in cells:
+        current_track = current_tracks_of(cells, "study.yaml")[cell.track]
+        finish(tmp_path / "results", cell, current_track, [0, 1], other=[0])
+    readme = tmp_path / "README.md"
+
+    def shown(mark: str) -> list[str]:
+        """The first columns of the table's rows, and the titles of the figure's plots."""
+        readme.write_text(f"{mark}\n{END}\n")
+        assert study(tmp_path, "page", "--readme", str(readme)) == 0
+        lines = readme.read_text("utf-8").splitlines()
+        assert (lines[0], lines[-1]) == (mark, END)
+        figure = (tmp_path / "results" / FIGURE).read_text("utf-8")
+        titles = re.findall(r"<!-- (mixed|fixed|tuned|no finished run) -->", figure)
+        return [*(line.split(" | ")[0][2:] for line in lines[4:-2]), *titles]
+
+    assert shown(ALL) == ["mixed", "fixed", "mixed", "fixed", "no finished run", "tuned"]
+    page = (tmp_path / "results" / OVERVIEW).read_text("utf-8")
+    assert shown(BEGIN.format(" of fixed")) == ["fixed", "fixed"]
+    assert shown(BEGIN.format(" of fixed, mixed")) == ["fixed", "mixed", "fixed", "mixed"]
+    assert (tmp_path / "results" / OVERVIEW).read_text("utf-8") == page
+    capsys.readouterr()
+    readme.write_text(f"{BEGIN.format(' of fixed, stess')}\nold\n{END}\n")
+    assert study(tmp_path, "page", "--readme", str(readme)) == 2
+    assert "the study has no tracks of the kind stess" in capsys.readouterr().err
+    assert "\nold\n" in readme.read_text("utf-8")
+
+
+@pytest.mark.slow
 def test_a_readme_without_marks_is_left_alone(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     readme = folder / "README.md"
     readme.write_text("# Nothing\n")
     assert study(folder, "page", "--readme", str(readme)) == 2
-    assert f"{readme} lacks the lines {BEGIN} and {END}" in capsys.readouterr().err
+    assert f"{readme} lacks the lines {ALL} and {END}" in capsys.readouterr().err
     assert readme.read_text() == "# Nothing\n"
     assert study(folder, "page", "--readme", str(folder / "none.md")) == 2
     assert "none.md cannot be read: No such file" in capsys.readouterr().err
 
 
 @pytest.mark.slow
-def test_readme_claims_and_early_warning_show_what_the_committed_cells_say() -> None:
+def test_readme_overview_claims_and_early_warning_show_what_the_committed_cells_say() -> None:
     planned = cells_of(read_study(STUDIES / "table.yaml"))
     cells, current_tracks = with_inits(planned), current_tracks_of(planned, "table.yaml")
     finished = survey(cells, current_tracks, RESULTS).finished
     found = results_by_track(cells, finished, current_tracks)
-    table = overview_table(found, current_tracks)
+    table = overview_table(found, current_tracks, ("standard", "stress"))
     assert table.count("\n") > 5
     readme = (REPOSITORY / "README.md").read_text("utf-8")
-    assert f"{BEGIN}\n\n{table}\n\n{END}" in readme
+    assert f"{BEGIN.format(' of standard, stress')}\n\n{table}\n\n{END}" in readme
+    assert overview_page(found, current_tracks) == (RESULTS / OVERVIEW).read_text("utf-8")
     written = (RESULTS / EARLY_WARNING).read_text("utf-8")
     assert early_warning_page(watched_runs(found)) == written
     nothing_warns = "do not show that the rule warns of anything" in written

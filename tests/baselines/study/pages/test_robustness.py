@@ -39,7 +39,7 @@ def folder(tmp_path: Path, tiny_tracks: Path) -> Path:
     """GRPO under all conditions, which collapses at the higher rate; SAMPO as in the base."""
     (tmp_path / "study.yaml").write_text(STUDY)
     (tmp_path / "claims.yaml").write_text("claims: []\n")
-    (tmp_path / "README.md").write_text(f"{BEGIN}\n{END}\n")
+    (tmp_path / "README.md").write_text(f"{BEGIN.format('')}\n{END}\n")
     tracks = current_tracks_of(CELLS, "study.yaml")
     results = tmp_path / "results"
     for seed in (0, 1):
