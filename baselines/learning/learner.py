@@ -32,7 +32,7 @@ from baselines.learning.metrics import (
     update_metrics,
 )
 from baselines.learning.microbatches import RowValues
-from baselines.learning.optimizer_steps import Tensors, mini_batches
+from baselines.learning.optimizer_steps import SkippedSteps, Tensors, mini_batches
 from baselines.learning.preparation import load_init, make_updater, memory_advice
 from baselines.learning.sharding import (
     frozen,
@@ -136,6 +136,15 @@ class Learner:
     def diverged(self) -> bool:
         """Whether so many steps in a row were not finite that training is to stop."""
         return self.updater.diverged
+
+    @property
+    def skipped(self) -> SkippedSteps:
+        """How many were not finite, up to the last one: what a checkpoint has to know."""
+        return self.updater.skipped
+
+    @skipped.setter
+    def skipped(self, known: Sequence[int]) -> None:
+        self.updater.skipped = SkippedSteps(*known)
 
     def weights(
         self, everywhere: bool = True, dtype: torch.dtype = torch.float32, number: int = 0

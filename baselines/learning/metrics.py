@@ -44,8 +44,10 @@ _HOST_UNIT = 2**20
 def update_metrics(tally: UpdateStats) -> Metrics:
     """`policy/`, `ratio/` and `kl_old/` numbers of all optimizer steps of an update."""
     ratios = np.concatenate(tally.log_ratios) if tally.log_ratios else np.zeros(0)
+    trained_critic = tally.critic_losses or tally.critic_skipped
+    of_critic: Metrics = {"critic/skipped_steps": tally.critic_skipped} if trained_critic else {}
     if not len(ratios):
-        return {"policy/optimizer_steps": 0, "policy/skipped_steps": tally.skipped}
+        return {"policy/optimizer_steps": 0, "policy/skipped_steps": tally.skipped, **of_critic}
     row_ratios = np.abs(np.concatenate(tally.row_ratios))
     weights = np.exp(np.clip(ratios.astype(np.float64), -_LIMIT, _LIMIT))
     distances = torch.from_numpy(weights - 1 - np.clip(ratios, -_LIMIT, _LIMIT))
@@ -72,6 +74,7 @@ def update_metrics(tally: UpdateStats) -> Metrics:
         "ratio/clipped_high": tally.high / len(ratios),
         "ratio/ess": _effective_share(weights),
         "critic/loss": _mean(tally.critic_losses) if tally.critic_losses else None,
+        **of_critic,
     }
 
 
@@ -91,6 +94,7 @@ def gathered(tally: UpdateStats, accelerator: Accelerator) -> UpdateStats:
         critic_losses=[
             sum(step) for step in zip(*(part.critic_losses for part in parts), strict=True)
         ],
+        critic_skipped=tally.critic_skipped,
     )
     for part in parts:
         whole.log_ratios += part.log_ratios

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from accelerate import Accelerator
@@ -44,6 +44,13 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 Tensors = list[torch.Tensor | None]
+
+
+class SkippedSteps(NamedTuple):
+    """Steps in a row, up to the last one, that were left out because they were not finite."""
+
+    policy: int = 0
+    critic: int = 0
 
 
 class Updater:
@@ -81,7 +88,7 @@ class Updater:
         self.critic = critic
         self.share_prefix = share_prefix
         self.longest = longest or config.rollout.max_tokens
-        self._skipped_in_a_row = 0
+        self.skipped = SkippedSteps()
         bare = accelerator.unwrap_model(model)
         self.reader = (
             ImageReader(folder, bare) if folder is not None and reads_images(folder) else None
@@ -91,7 +98,7 @@ class Updater:
     @property
     def diverged(self) -> bool:
         """Whether so many steps in a row were not finite that training is to stop."""
-        return self._skipped_in_a_row >= self.config.optimization.max_skipped
+        return max(self.skipped) >= self.config.optimization.max_skipped
 
     def values_of(
         self,
@@ -162,9 +169,7 @@ class Updater:
                 batches = self._padded_batches(rows, chosen)
                 total = sum(int(rows[row].response_mask.sum()) for row in chosen)
                 loss = self.critic.step(batches, list(targets), list(old_values), total)
-                self._note(loss is not None, tally)
-                if loss is not None:
-                    tally.critic_losses.append(loss)
+                self._note_critic(loss, tally)
         return tally
 
     def _teaches(self, values: RowValues, chosen: Sequence[int]) -> bool:
@@ -211,12 +216,16 @@ class Updater:
             self.optimizer.step()
             tally.losses.append(loss)
         self.optimizer.zero_grad()
-        self._note(finite, tally)
+        tally.skipped += not finite
+        self.skipped = self.skipped._replace(policy=0 if finite else self.skipped.policy + 1)
 
-    def _note(self, made: bool, tally: UpdateStats) -> None:
-        """Count steps that were left out."""
-        tally.skipped += not made
-        self._skipped_in_a_row = 0 if made else self._skipped_in_a_row + 1
+    def _note_critic(self, loss: float | None, tally: UpdateStats) -> None:
+        """Count a step of the critic; it was left out if it has no loss."""
+        if loss is not None:
+            tally.critic_losses.append(loss)
+        tally.critic_skipped += loss is None
+        in_a_row = 0 if loss is not None else self.skipped.critic + 1
+        self.skipped = self.skipped._replace(critic=in_a_row)
 
     def _loss(
         self,

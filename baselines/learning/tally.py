@@ -16,14 +16,15 @@ class UpdateStats:
     Attributes:
         losses: Of each step that was made; the process's share.
         grad_norms: Of each step, before clipping; not finite where the step was skipped.
-        skipped: Steps that were not made, the critic's among them.
+        skipped: Steps that were not made.
         masked_rows: Rows that the sequence mask dropped.
         log_ratios: New minus old log-probability of every token of every pass.
         row_ratios: Mean of it over each row.
         entropies: Of every token of every pass.
         low: Tokens that the lower limit held back.
         high: Tokens that the upper limit held back.
-        critic_losses: Of each step that was made.
+        critic_losses: Of each step of the critic that was made.
+        critic_skipped: Its steps that were not made.
         first_log_probs: Log-probabilities at temperature 1, by row, of rows whose old policy was
             the current one.
     """
@@ -38,6 +39,7 @@ class UpdateStats:
     low: int = 0
     high: int = 0
     critic_losses: list[float] = field(default_factory=list)
+    critic_skipped: int = 0
     first_log_probs: dict[int, torch.Tensor] = field(default_factory=dict)
 
     def count(

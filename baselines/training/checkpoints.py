@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -47,7 +47,7 @@ class TrainingState:
         position: Groups taken from the training streams.
         seconds: Compute so far, over all sessions.
         best: Highest validation success so far; None before the first validation.
-        best_update: Update that it is of.
+        skipped: Optimizer steps in a row that were not finite, of the policy and of the critic.
         older_version: Number of the weights that the older policy of cross-policy sampling has.
         checkpoint_seconds: What the last checkpoint took.
         configuration: SHA-256 of what the run is: its resolved configuration, task, init, seed.
@@ -58,7 +58,7 @@ class TrainingState:
     position: int
     seconds: float
     best: float | None
-    best_update: int
+    skipped: tuple[int, int]
     older_version: int
     checkpoint_seconds: float
     configuration: str
@@ -141,7 +141,9 @@ def find_last(
     try:
         content = json.loads(path.read_text("utf-8"))
         # Older checkpoints do not say it: they were written after the validation of their update.
-        state = TrainingState(**{"validated": content["update"], **content})
+        content = {"validated": content["update"], "skipped": (0, 0), **content}
+        content["skipped"] = tuple(content["skipped"])
+        state = TrainingState(**{each.name: content[each.name] for each in fields(TrainingState)})
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UserError(f"{path} is not a training state: {error}") from error
     if state.configuration != configuration:

@@ -11,7 +11,6 @@ from baselines.training.validation import Validator
 from benchmark.logs.training_log import TrainingLog
 from benchmark.stability.collapse import should_stop, skipped_text
 from benchmark.stats.formatting import percent_text
-from benchmark.submissions.checks.log_schedule import divergence
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +24,6 @@ class EarlyStopping:
     """
 
     def __init__(self, run: TrainingRun, warns: bool) -> None:
-        self._ended_before: str | None = None
         self._run = run
         self._warns = warns
         self._group_stds: list[float | None] = []
@@ -37,7 +35,6 @@ class EarlyStopping:
         self._group_stds = earlier.series("rollout/group_std")
         self._penalty_shares = earlier.series("policy/penalty_share")
         self._advantages = earlier.series("policy/advantage_std")
-        self._ended_before = divergence(earlier)
 
     def note(self, number: int, metrics: Metrics) -> None:
         """Remember an update; warn if penalties have just become most of the advantages.
@@ -65,8 +62,6 @@ class EarlyStopping:
 
     def reason(self, learner: Learner, held_out: Validator) -> str | None:
         """Why the run should stop now; None if it should not."""
-        if self._ended_before is not None:
-            return self._ended_before
         if learner.diverged:
             return skipped_text(self._run.config.optimization.max_skipped)
         if not self._run.stop_on_collapse:

@@ -95,7 +95,7 @@ class Trainer:
             task.info.name: TaskSource(task, training_protocol(task, self.config, run.seed))
             for task in run.tasks
         }
-        self.state = TrainingState(0, -1, 0, 0.0, None, 0, 0, 0.0, run.sha256)
+        self.state = TrainingState(0, -1, 0, 0.0, None, (0, 0), 0, 0.0, run.sha256)
         self.older_weights: dict[str, torch.Tensor] | None = None
         self._early_stopping = EarlyStopping(run, accelerator.is_main_process)
         self._handed_gib = 0.0
@@ -363,7 +363,7 @@ class Trainer:
         success = sum(line["success"] for line in lines) / len(lines)
         better = self.state.best is None or success > self.state.best
         if better:
-            self.state = replace(self.state, best=success, best_update=self.state.update)
+            self.state = replace(self.state, best=success)
         return better and self.state.update > 0
 
     def _save_once(self) -> None:
@@ -375,16 +375,10 @@ class Trainer:
     def _save(self, better: bool) -> None:
         began = time.monotonic()
         self.watch.phase("checkpoint", 0, 0)
+        model, state = self.learner.model, replace(self.state, skipped=self.learner.skipped)
         if better:
-            save_best(self.accelerator, self.learner.model, self.chat, self.run.folder)
-        save_last(
-            self.accelerator,
-            self.learner.model,
-            self.chat,
-            self.run.folder,
-            self.state,
-            self.older_weights,
-        )
+            save_best(self.accelerator, model, self.chat, self.run.folder)
+        save_last(self.accelerator, model, self.chat, self.run.folder, state, self.older_weights)
         took = time.monotonic() - began
         self.state = replace(self.state, seconds=self.state.seconds + took, checkpoint_seconds=took)
 
@@ -401,6 +395,7 @@ class Trainer:
             truncate_after(folder / LOG, state.update, state.validated)
         self.accelerator.wait_for_everyone()
         self.state = state
+        self.learner.skipped = state.skipped
         return True
 
     def _start_line(self) -> Line:

@@ -90,6 +90,7 @@ METRICS: Final[Mapping[str, Metric]] = {
     "ratio/clipped_high": Metric("share", "tokens beyond the upper clipping limit"),
     "ratio/ess": Metric("share", "effective sample size by number of tokens"),
     "critic/loss": Metric("loss", "value loss"),
+    "critic/skipped_steps": Metric("count", "steps of the critic skipped: not finite"),
     "critic/explained_variance": Metric("share", "explained variance of the returns", signed=True),
     "engine/k1": Metric("nats", "log-prob of engine minus trainer per token, mean", signed=True),
     "engine/k3": Metric("nats", "k3 of trainer to engine per token, mean", True),

@@ -114,7 +114,11 @@ def divergence(log: TrainingLog) -> str | None:
     limit = optimization.get("max_skipped") if isinstance(optimization, dict) else None
     if not _is_positive(limit):
         return None
-    return diverged(log.series("policy/optimizer_steps"), log.series("policy/skipped_steps"), limit)
+    made = log.series("policy/optimizer_steps")
+    critic_made = [float(loss is not None) for loss in log.series("critic/loss")]
+    return diverged(made, log.series("policy/skipped_steps"), limit) or diverged(
+        critic_made, log.series("critic/skipped_steps"), limit
+    )
 
 
 def check_schedule(log: TrainingLog) -> Iterator[Finding]:

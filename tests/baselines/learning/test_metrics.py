@@ -48,6 +48,7 @@ def tally() -> UpdateStats:
         low=1,
         high=2,
         critic_losses=[1.0, 2.0, 6.0],
+        critic_skipped=2,
     )
 
 
@@ -80,6 +81,7 @@ def test_numbers_of_the_optimizer_steps() -> None:
             # 7.5 squared over 4 times 0.25 + 1 + 4 + 16.
             "ratio/ess": 56.25 / (4 * 21.25),
             "critic/loss": 3.0,
+            "critic/skipped_steps": 2,
         },
         rel=1e-6,
     )
@@ -94,8 +96,8 @@ def test_an_update_without_tokens_has_steps_to_count_and_nothing_else() -> None:
 
 
 def test_without_a_critic_there_is_no_loss_of_one() -> None:
-    found = update_metrics(replace(tally(), critic_losses=[]))
-    assert found["critic/loss"] is None
+    found = update_metrics(replace(tally(), critic_losses=[], critic_skipped=0))
+    assert found["critic/loss"] is None and "critic/skipped_steps" not in found
 
 
 def test_log_ratios_beyond_all_measure_stay_finite() -> None:

@@ -99,7 +99,7 @@ def test_a_validation_that_was_stopped_is_made_when_the_run_goes_on(
     weights = [(place / "model.safetensors").read_bytes() for place in places]
     states = [json.loads((place / "state/training_state.json").read_bytes()) for place in places]
     assert weights[0] == weights[1]
-    for name in ("validated", "best", "best_update", "position"):
+    for name in ("validated", "best", "skipped", "position"):
         assert states[0][name] == states[1][name]
     assert states[0]["validated"] == 3
 

@@ -1,5 +1,6 @@
 """Training runs of a few updates, on the real engine and world."""
 
+import asyncio
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -171,20 +172,41 @@ def test_two_processes_train_as_one(tmp_path: Path) -> None:
                 assert together.values[name] == pytest.approx(alone[name], rel=1e-3, abs=1e-7)
 
 
-def test_steps_that_are_not_finite_are_skipped_and_end_training(tmp_path: Path) -> None:
+# With PPO, the critic's steps are finite all the time.
+@pytest.mark.parametrize("recipe", ["grpo", "ppo"])
+def test_steps_that_are_not_finite_are_skipped_and_end_training(
+    recipe: str, tmp_path: Path
+) -> None:
     own = (
         "optimization.updates=9",
         "optimization.learning_rate=1e30",
         "optimization.max_skipped=3",
     )
-    train(tmp_path / "run", "grpo", own)
+    train(tmp_path / "run", recipe, own)
     log = read_training_log(tmp_path / "run" / LOG)
     assert len(log.updates) < 9
     assert log.updates[-1].values["policy/skipped_steps"] == 3
+    assert log.updates[-1].values.get("critic/skipped_steps") == (0 if recipe == "ppo" else None)
     assert (early_stop(log) or "").startswith("3 optimizer steps in a row")
     whole = (tmp_path / "run" / LOG).read_bytes()
-    train(tmp_path / "run", "grpo", own)
+    train(tmp_path / "run", recipe, own)
     assert (tmp_path / "run" / LOG).read_bytes() == whole
+
+
+def test_a_run_that_is_stopped_while_it_diverges_ends_where_it_would_have(tmp_path: Path) -> None:
+    own = (
+        "optimization.updates=9",
+        "optimization.learning_rate=1e30",
+        "optimization.max_skipped=10",
+    )
+    made = [line["policy/optimizer_steps"] for line in train(tmp_path / "whole", "grpo", own)]
+    assert made[-2:] == [0, 0] and len(made) < 9
+    with pytest.raises(asyncio.CancelledError):
+        train(tmp_path / "stopped", "grpo", own, stop_in=("rollout", len(made) - 2))
+    assert [line["update"] for line in train(tmp_path / "stopped", "grpo", own)] == [
+        len(made) - 1,
+        len(made),
+    ]
 
 
 class Off(TransformersEngine):

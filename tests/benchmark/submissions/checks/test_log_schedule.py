@@ -113,6 +113,22 @@ def test_a_run_that_was_stopped_between_two_validations() -> None:
     assert "ends at update 19" in problems(log_of(lines[:-1]))[0]
 
 
+@pytest.mark.parametrize(
+    ("skipped", "loss", "ended"), [(4, None, True), (3, None, False), (4, 0.5, False)]
+)
+def test_a_run_that_was_stopped_for_its_critic(
+    skipped: int, loss: float | None, ended: bool
+) -> None:
+    """Its policy makes all its steps; the limit is 8 steps in a row, over two updates."""
+    start = trainer_line(start_line(), 20, None)
+    start["configuration"]["optimization"]["max_skipped"] = 8
+    critic = {"critic/loss": loss, "critic/skipped_steps": skipped}
+    lines = [start, measured_line(1, {"critic/loss": 0.5, "critic/skipped_steps": 0})]
+    lines += [measured_line(number, critic) for number in (2, 3)]
+    assert (early_stop(log_of(lines)) is not None) == ended
+    assert bool(problems(log_of(lines))) == (not ended)
+
+
 def test_a_run_that_was_cut_before_its_collapse() -> None:
     log = log_of(lines_until(COLLAPSED, 8))
     (problem,) = problems(log)
