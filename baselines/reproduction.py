@@ -59,7 +59,7 @@ def train_command(log: TrainingLog, folder: str) -> TrainCommand:
 
 
 def method_fault(track: Track, start: Start) -> str | None:
-    """How the method of a run on a track is not the one that its log names.
+    """How the method of a run on a track, or its learning rate, is not that of its recipe.
 
     Args:
         track: The track that the log claims; the rest of the configuration is its own.
@@ -81,6 +81,9 @@ def method_fault(track: Track, start: Start) -> str | None:
         return (
             f"its recipe is {start.recipe}, but {name} is {there!r}, and that recipe has {here!r}"
         )
+    tuned, rate = read_rates(track).get(start.recipe), config.optimization.learning_rate
+    if tuned is not None and rate != tuned:
+        return f"its learning rate is {rate:g}, but the track's for {start.recipe} is {tuned:g}"
     return None
 
 

@@ -317,7 +317,12 @@ def overrides_of(panels: Iterable[PanelProtocol]) -> dict[str, Any]:
 
 def run_fingerprint(panels: tuple[PanelProtocol, ...]) -> str:
     """Fingerprint of a run over several panels; their order does not matter."""
-    return _fingerprint(sorted(panel.fingerprint for panel in panels))
+    return joint_fingerprint(panel.fingerprint for panel in panels)
+
+
+def joint_fingerprint(fingerprints: Iterable[str]) -> str:
+    """Fingerprint of a run over panels with these fingerprints."""
+    return _fingerprint(sorted(fingerprints))
 
 
 def _fingerprint(value: Any) -> str:

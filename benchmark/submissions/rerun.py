@@ -240,7 +240,7 @@ def add_rerun(
         submission_sha256=digest_of(folder),
     )
     same = (each for each in known.get(folder.name, ()) if each.what != made.what)
-    kept = [each for each in same if each.submission_sha256 == made.submission_sha256]
+    kept = [each for each in same if each.submission_sha256 in (None, made.submission_sha256)]
     content = {
         name: [each.model_dump(mode="json", exclude_defaults=True) for each in records]
         for name, records in {**known, folder.name: (*kept, made)}.items()

@@ -304,7 +304,7 @@ def _is_as_accepted(folder: Path) -> bool:
         folder: The entry's, with the `submission.json` that was accepted.
     """
     listed = json.loads((folder / SUBMISSION).read_bytes())["files"]
-    own = (file for file in listed if file["url"] is None)
+    own = (file for file in listed if file.get("url") is None)
     return all(_sha256(folder / file["path"]) == file["sha256"] for file in own)
 
 

@@ -157,7 +157,10 @@ def _names(rows: Sequence[BoardRow], name: str) -> dict[str, str]:
 
 
 def _alike(rows: Sequence[BoardRow], name: str, names: dict[str, str]) -> list[dict[str, BoardRow]]:
-    """Entries that differ in a dimension alone, by their choice in it; the latest of twins."""
+    """Entries of a track that differ in a dimension alone, by their choice in it.
+
+    Of twins the latest.
+    """
     place = METHOD.index(name)
     found: dict[tuple[str, ...], dict[str, BoardRow]] = {}
     for row in sorted(rows, key=lambda row: row.id):
@@ -165,8 +168,10 @@ def _alike(rows: Sequence[BoardRow], name: str, names: dict[str, str]) -> list[d
         if not hashes or row.init is None:
             continue
         rest = hashes[:place] + hashes[place + 1 :]
-        # Two inits of one name are told apart by their weights.
-        alike = (row.base_model or "", init_of(row) or "", row.init.sha256 or "", *rest)
+        # Two inits of one name are told apart by their weights, and tracks may differ in nothing
+        # but a fixed learning rate, which is no part of the method.
+        init = (row.base_model or "", init_of(row) or "", row.init.sha256 or "")
+        alike = (row.track, *init, *rest)
         found.setdefault(alike, {})[names[row.id]] = row
     return list(found.values())
 

@@ -260,8 +260,8 @@ def _in_equal_time(first: Half, second: Half) -> str:
     if (rule := first.chosen) is None or not falls:
         return ""
     until = median(falls)
-    alarms = [(run.fall is None, alarm_at(run, rule)) for run in second.runs]
-    healthy, fallen = ([at for one, at in alarms if one == each] for each in (True, False))
+    healthy = [alarm_at(run, rule) for run in second.runs if run.fall is None]
+    fallen = [warning_at(run, rule) for run in second.runs if run.fall is not None]
     early = [sum(at is not None and at < until for at in each) for each in (fallen, healthy)]
     return (
         "Runs that did not collapse are watched to their end, the others to their fall. Before "

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from benchmark.engines.core.base import Sampling
-from benchmark.evaluation.protocol import PanelProtocol
+from benchmark.evaluation.protocol import PanelProtocol, joint_fingerprint
 from benchmark.evaluation.summary import PanelSummary
 from benchmark.logs.training_log import TrainingLog
 from benchmark.stats.formatting import percent_text
@@ -86,12 +86,21 @@ def check_panels(point: ReadCheckpoint, log: TrainingLog) -> Iterator[Finding]:
         if before != panel:
             problem = f"{before} and {panel} are two names for one panel"
             yield Finding(file, "validations", problem, AS_WRITTEN)
-    tied = matched_panels(point, log)
+    if names and log.start.fingerprint != joint_fingerprint(names):
+        problem = "fingerprint is not that of the panels that are validated"
+        yield Finding(file, "line 1", problem, AS_WRITTEN)
+    settings, tied = log.start.configuration.get("validation"), matched_panels(point, log)
+    chosen = settings.get("panel") if isinstance(settings, Mapping) else None
     for panel in log.panels if log.several_tasks else log.panels[:1]:
         if panel not in tied:
             problem = f"{panel} is validated under a protocol that no run used"
             fix = "also evaluate the panel used for validation in training"
             yield Finding(file, "validations", problem, fix)
+        elif chosen not in (None, (played := tied[panel].protocol).panel):
+            problem = (
+                f"{panel} is {played.task}/{played.panel}, but the configuration says {chosen}"
+            )
+            yield Finding(file, "validations", problem, AS_WRITTEN)
     for panel, tie in tied.items():
         fault = _fault(log, panel, tie.protocol)
         if fault is not None:

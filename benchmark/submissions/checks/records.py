@@ -38,6 +38,8 @@ LEAST_GREEDY = -14.0
 CERTAIN_SHARE = 0.9
 """Of different answers: more than that with one log-probability, or all but certain, were not drawn
 by any model."""
+_Answer = tuple[str, str]
+"""Its text, and why it ended."""
 IN_PROCESS = "evaluate the weights in process (--model DIR or OWNER/NAME, without --endpoint)"
 
 
@@ -152,14 +154,15 @@ def _sequence_fault(record: EpisodeRecord) -> str | None:
 
 
 def _check_lengths(run: ReadRun, name: str) -> Iterator[Finding]:
-    """Look at all answers together."""
-    lengths: defaultdict[str, Counter[int]] = defaultdict(Counter)
-    log_probs: dict[str, float] = {}
+    """Look at all answers together; one that was cut is another one than the same text in full."""
+    lengths: defaultdict[_Answer, Counter[int]] = defaultdict(Counter)
+    log_probs: dict[_Answer, float] = {}
     for record in run.records:
         for turn in record.turns:
-            if turn.finish_reason == "stop" and turn.response.strip():
-                lengths[turn.response][turn.response_tokens or 0] += 1
-                log_probs.setdefault(turn.response, turn.log_prob or 0.0)
+            if turn.response.strip():
+                answer = turn.response, turn.finish_reason
+                lengths[answer][turn.response_tokens or 0] += 1
+                log_probs.setdefault(answer, turn.log_prob or 0.0)
     again = [counts for counts in lengths.values() if counts.total() > 1]
     odd = sum(counts.total() - max(counts.values()) for counts in again)
     total = sum(counts.total() for counts in again)
@@ -170,7 +173,8 @@ def _check_lengths(run: ReadRun, name: str) -> Iterator[Finding]:
         yield Finding(name, "response_tokens", problem, REMAKE)
     if len(lengths) < FEWEST:
         return
-    letters, tokens = sum(map(_letters, lengths)), sum(map(max, lengths.values()))
+    letters = sum(_letters(text) for text, _ in lengths)
+    tokens = sum(map(max, lengths.values()))
     if letters > MEAN_LETTERS * tokens:
         problem = f"{len(lengths)} answers have {letters} letters and {tokens} tokens"
         yield Finding(name, "response_tokens", problem, REMAKE)

@@ -67,7 +67,7 @@ def _check_claim(
         problem = f"claims track {claim.name}, but {len(found)} settings differ from it"
         yield Finding(file, "line 1, configuration", problem, AS_WRITTEN)
     if not found and method_fault is not None and (fault := method_fault(track, log.start)):
-        fix = "name the recipe that was run; a custom recipe needs its own name"
+        fix = "train the recipe as the track does; a custom recipe needs its own name"
         yield Finding(file, "line 1, recipe", fault, fix)
 
 

@@ -5,6 +5,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+import yaml
 
 from benchmark.engines.core.scripted import ScriptedEngine
 from benchmark.logs.training_log import parse_training_log
@@ -12,7 +13,7 @@ from benchmark.models import folder_sha256
 from benchmark.submissions.badges import badges_of
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.reading.entry import ReadRun
-from benchmark.submissions.reading.reruns import RERUN, RerunSample, read_reruns
+from benchmark.submissions.reading.reruns import RERUN, Rerun, RerunSample, read_reruns
 from benchmark.submissions.report_rows import badges_text
 from benchmark.submissions.rerun import (
     Key,
@@ -151,6 +152,16 @@ def test_a_record_stays_beside_one_of_another_kind(copies: Copies) -> None:
     copy.about(lambda about: about.update(contact="Someone else"))
     last = add_rerun(copy.folder, "maintainer", DAY, sample())
     assert read_reruns(copy.folder.parent) == {copy.folder.name: (last,)}
+
+
+@pytest.mark.slow
+def test_a_record_that_a_person_wrote_stays(copies: Copies) -> None:
+    copy = copies("policy")
+    written = Rerun(date="2026-01-02", by="maintainer", note="all episodes played again, equal")
+    content = {copy.folder.name: [written.model_dump(mode="json", exclude_defaults=True)]}
+    (copy.folder.parent / RERUN).write_text(yaml.safe_dump(content))
+    trained = add_rerun(copy.folder, "maintainer", DAY, sample(what="updates", count=6, equal=6))
+    assert read_reruns(copy.folder.parent) == {copy.folder.name: (written, trained)}
 
 
 @pytest.mark.slow

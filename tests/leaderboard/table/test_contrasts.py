@@ -198,8 +198,9 @@ def test_one_name_with_other_constants_is_another_choice(boards: Boards) -> None
         entry(2, with_clipping("gspo", setting="5 updates"), 90),
         entry(2, RecipeChoices("grpo", "gspo", "token-mean", "plain", "24 updates"), 90),
         entry(2, GSPO, 90, base_model="Qwen3-4B"),
+        entry(2, GSPO, 90, track="sokoban-sweep-x1"),
     ],
-    ids=["advantage", "setting", "unknown constants", "base"],
+    ids=["advantage", "setting", "unknown constants", "base", "track"],
 )
 def test_entries_that_differ_in_more_are_no_pair(boards: Boards, other: FullRow) -> None:
     found = clipping(boards, entry(1, PLAIN, 50), other)

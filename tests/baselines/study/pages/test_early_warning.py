@@ -75,6 +75,17 @@ def test_enough_runs_show_a_warning() -> None:
     assert early_warning_page(runs(5, 0.5)[::-1]) == text
 
 
+def test_an_alarm_after_the_fall_is_no_warning() -> None:
+    """Every alarm is at update 2, where one run of three had fallen already; half fell by 4."""
+    fallen = [
+        run(recipe, seed, 0.5, fall) for recipe in "ab" for seed, fall in enumerate((1, 4, 4))
+    ]
+    healthy = [run(recipe, seed, 0.1, None) for recipe in "cd" for seed in range(3)]
+    text = early_warning_page(fallen + healthy)
+    assert "warned of 2 of 3 (" in text
+    assert "Before update 4, the median fall, 2 of 3 had a warning and 0 of 3 a false" in text
+
+
 def test_no_rule_where_nothing_moves() -> None:
     text = early_warning_page(runs(1, 0.1))
     check_markdown(text)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmark.engines.core.base import Sampling
-from benchmark.evaluation.protocol import PanelProtocol
+from benchmark.evaluation.protocol import PanelProtocol, joint_fingerprint
 from benchmark.evaluation.summarize import summarize
 from benchmark.logs.training_log import TrainingLog, parse_training_log
 from benchmark.models import ModelIdentity
@@ -40,7 +40,8 @@ def log_of(
 ) -> TrainingLog:
     """Two validations of a protocol."""
     changes = {"fingerprint": protocol.fingerprint, **changes}
-    lines = [start_line(configuration={"validation": validation})]
+    whole = joint_fingerprint([changes["fingerprint"]])
+    lines = [start_line(configuration={"validation": validation}, fingerprint=whole)]
     lines += [validation_line(number, solved, 4, **changes) for number in (0, 1)]
     return parse_training_log(
         "".join(json.dumps(line) + "\n" for line in lines).encode(), Path("l")
@@ -111,11 +112,31 @@ def test_a_second_panel_may_be_one_s_own_unless_it_is_of_another_task(
     task: str, expected: list[str]
 ) -> None:
     protocol = make_protocol()
-    lines = [start_line(task=task)]
-    lines += [validation_line(0, 2, 4, fingerprint=protocol.fingerprint)]
-    lines += [validation_line(0, 9, 9, panel="own", turns=99.0)]
+    tied = validation_line(0, 2, 4, fingerprint=protocol.fingerprint)
+    own = validation_line(0, 9, 9, panel="own", turns=99.0)
+    whole = joint_fingerprint(line["fingerprint"] for line in (tied, own))
+    lines = [start_line(task=task, fingerprint=whole), tied, own]
     content = "".join(json.dumps(line) + "\n" for line in lines).encode()
     assert problems(point_of(protocol), parse_training_log(content, Path("l"))) == expected
+
+
+def test_the_panel_of_the_configuration() -> None:
+    """A panel that the author has chosen would choose what counts as a collapse."""
+    protocol = make_protocol()
+    for chosen in (None, {"panel": None}, {"panel": "builtin"}):
+        assert problems(point_of(protocol), log_of(protocol, chosen)) == []
+    assert problems(point_of(protocol), log_of(protocol, {"panel": "two_boxes"})) == [
+        "builtin is sokoban/builtin, but the configuration says two_boxes"
+    ]
+
+
+def test_the_fingerprint_of_the_first_line() -> None:
+    protocol = make_protocol()
+    log = log_of(protocol)
+    other = replace(log, start=log.start.model_copy(update={"fingerprint": protocol.fingerprint}))
+    assert problems(point_of(protocol), other) == [
+        "fingerprint is not that of the panels that are validated"
+    ]
 
 
 def test_another_number_of_episodes() -> None:

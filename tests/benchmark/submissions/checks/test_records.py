@@ -79,6 +79,8 @@ def test_a_few_answers_can_be_certain_and_many_different_ones_cannot() -> None:
     assert problems(run_of(played(*answers[:19] * 5))) == []
     refused = ["20 of 20 different answers have the probability 1, or nearly so"]
     assert problems(run_of(played(*answers))) == refused
+    cut = [each.model_copy(update={"finish_reason": "length"}) for each in answers]
+    assert problems(run_of(played(*cut))) == refused
     drawn = [turn(f"drawn {number}", log_prob=-0.1 * number - 0.1) for number in range(3)]
     assert len(problems(run_of(played(*answers, *drawn[:2])))) == 1
     assert problems(run_of(played(*answers, *drawn))) == []

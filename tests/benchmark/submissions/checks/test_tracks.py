@@ -1,9 +1,12 @@
 """A log that claims a track is of that track, and all seeds of an entry are of one."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from baselines.tracks import registry
 from benchmark.cli.from_baselines import method_fault
 from benchmark.submissions.check import check_submission, read_accepted
 from benchmark.submissions.checks.context import Context
@@ -56,9 +59,26 @@ def test_a_method_that_is_not_its_recipe_is_a_finding(copies: Copies) -> None:
     found = problems(copy, TRACK)
     assert found == [
         f"training/s{seed}.jsonl.zst, line 1, recipe: its recipe is grpo, but "
-        "clipping.clip_high is 0.9, and that recipe has 0.2; name the recipe that "
-        "was run; a custom recipe needs its own name"
+        "clipping.clip_high is 0.9, and that recipe has 0.2; train the recipe as the "
+        "track does; a custom recipe needs its own name"
         for seed in SEEDS
+    ]
+
+
+@pytest.mark.parametrize(("tuned", "accepted"), [(1e-4, True), (1e-2, False)])
+def test_a_rate_of_the_grid_that_was_not_tuned_is_a_finding(
+    tuned: float, accepted: bool, copies: Copies, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who trains with every rate and sends the best would be compared with those who may not."""
+    monkeypatch.setattr(registry, "RESULTS", tmp_path)
+    (tmp_path / TRACK.name).mkdir()
+    rates = {"track": TRACK.sha256, "rates": {"grpo": tuned}}
+    (tmp_path / TRACK.name / registry.RATES).write_text(yaml.safe_dump(rates))
+    found = problems(on_track(copies("trained")), TRACK)
+    assert found == [
+        f"training/s{seed}.jsonl.zst, line 1, recipe: its learning rate is 0.0001, but the track's "
+        "for grpo is 0.01; train the recipe as the track does; a custom recipe needs its own name"
+        for seed in (() if accepted else SEEDS)
     ]
 
 
