@@ -283,14 +283,17 @@ class Learner:
         The first step's old policy is the current one: its rows need no pass of their own, unless
         something else asks for them. Nor do rows whose engine has computed just what a pass would
         (`engine_is_exact`). What it said does not count as the trainer's: the gap between the two
-        is measured on the first step's rows.
+        is measured on the first step's rows. A first step that is left out says nothing of its
+        rows to the epochs that follow.
         """
         config = self.config
+        optimization = config.optimization
         everything = (
             config.tis_cap is not None
             or config.advantage.needs_entropies
             or (config.kl.place == "reward" and config.kl.coef > 0)
-            or (config.optimization.epochs > 1 and self.accelerator.num_processes > 1)
+            or (optimization.epochs > 1 and self.accelerator.num_processes > 1)
+            or (optimization.epochs > 1 and optimization.skip_empty)
         )
         if everything:
             return self.updater.values_of(

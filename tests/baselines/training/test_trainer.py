@@ -137,6 +137,17 @@ def test_a_learning_rate_of_zero_changes_nothing(tmp_path: Path) -> None:
     assert [line["ratio/max"] == pytest.approx(1, abs=1e-4) for line in lines] == [True] * 3
 
 
+def test_rows_of_a_step_that_was_left_out_are_known_to_the_next_epoch(tmp_path: Path) -> None:
+    """Nothing moves, so that no row is farther from its old policy than rounding."""
+    own = ("updates=1", "learning_rate=0", "epochs=2", "mini_batches=90", "skip_empty=true")
+    settings = ("kl.coef=0", "rollout.groups=4", "rollout.max_turns=15")
+    every = (*settings, *(f"optimization.{each}" for each in own))
+    (line,) = train(tmp_path / "run", "grpo", every)
+    assert 0 < line["policy/optimizer_steps"] < 180
+    assert line["kl_old/mean"] < 1e-6
+    assert line["engine/abs_max"] < 1e-3
+
+
 def test_penalties_that_take_over_are_told_once_each_time() -> None:
     shares = [0.6, None, 0.6, 0.6, 0.6, 0.7, 0.4, 0.9, 0.9, 0.9]
     told = [count for count in range(len(shares) + 1) if penalties_took_over(shares[:count])]
