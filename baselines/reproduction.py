@@ -66,14 +66,15 @@ def method_fault(track: Track, start: Start) -> str | None:
         start: The log's first line.
 
     Returns:
-        None where the method is the shipped recipe's, or any valid one of another name.
+        None where the method is the shipped recipe's, or one of another name.
     """
+    # A method of one's own may be of classes that are not here.
+    if start.recipe not in names(RECIPES):
+        return None
     try:
         config, _ = logged_configuration(start)
     except UserError as error:
         return str(error)
-    if start.recipe not in names(RECIPES):
-        return None
     shipped = resolve_on_track(track, start.recipe, min(track.learning_rate.rates))
     found = _first_difference(shipped, config, lambda name: name.partition(".")[0] in METHOD)
     if found is not None:

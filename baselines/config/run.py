@@ -1,6 +1,6 @@
 """A training run, and callbacks for its progress."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -27,6 +27,13 @@ def max_turns_of(config: TrainConfig, task: Task) -> int:
     chosen = config.rollout.max_turns
     limit = chosen.get(task.info.name) if isinstance(chosen, dict) else chosen
     return limit or task.training_max_turns
+
+
+def without_turns(config: TrainConfig, tasks: Iterable[Task]) -> list[str]:
+    """Names of tasks whose rows are whole trajectories, where the advantage compares turns."""
+    if not config.advantage.needs_turns:
+        return []
+    return [task.info.name for task in tasks if unit_of(config, task) == "trajectory"]
 
 
 def flat_facts(configuration: Mapping[str, Any], init: ModelIdentity, seed: int) -> dict[str, Any]:
@@ -75,15 +82,12 @@ class TrainingRun:
         """
         self._check_mixture()
         self._check_turn_limits()
-        name = self.config.advantage.name
-        for task in self.tasks:
-            turns = self.config.advantage.needs_turns
-            if turns and unit_of(self.config, task) == "trajectory":
-                raise UserError(
-                    f"{name} compares turns of episodes, but the rows of "
-                    f"{task.info.name} are whole trajectories: use --set unit=turn, "
-                    "or another advantage"
-                )
+        if whole := without_turns(self.config, self.tasks):
+            raise UserError(
+                f"{self.config.advantage.name} compares turns of episodes, but the rows of "
+                f"{whole[0]} are whole trajectories: use another advantage, or --set unit=turn "
+                "(on a track that makes an open run)"
+            )
 
     def _check_mixture(self) -> None:
         """Check that a mixture says of every task how many of the groups are its own."""

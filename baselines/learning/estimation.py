@@ -9,6 +9,7 @@ from baselines.algorithms.advantage.base import RowBatch, padded
 from baselines.algorithms.masked import task_normalized
 from baselines.config.schema import TrainConfig
 from baselines.rollouts.rows import Row
+from tasks.errors import UserError
 
 _MOST, _UPDATES_ABOVE = 0.5, 3
 """Warn when penalties are more than this share of the advantages in this many updates."""
@@ -54,6 +55,15 @@ def estimate(
     )
     chosen = config.advantage
     found, targets = chosen.with_targets(batch)
+    wanted = mask.shape if chosen.of_tokens else mask.shape[:1]
+    # Of a class of one's own it may be anything.
+    shape: object = getattr(found, "shape", None)
+    if shape != wanted:
+        kind = type(found).__name__ if shape is None else tuple(found.shape)
+        raise UserError(
+            f"the advantage {chosen.name} gives {kind} instead of a tensor of shape "
+            f"{tuple(wanted)}: one number for each {'token' if chosen.of_tokens else 'row'}"
+        )
     token_level = found if chosen.of_tokens else found[:, None] * mask
     if chosen.task_normalized:
         token_level = task_normalized(token_level, mask, _ids([row.task for row in rows]))

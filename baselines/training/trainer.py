@@ -115,7 +115,7 @@ class Trainer:
             CancelledError: It was asked to `stop`.
         """
         run = self.run
-        resumed = self._resume()
+        resumed, begun = self._resume(), self.state.update
         main = self.accelerator.is_main_process
         self.accelerator.init_trackers(
             "arlarena-bench",
@@ -135,7 +135,7 @@ class Trainer:
         # Not `end_training`, which also ends the process groups that an engine may have.
         for tracker in self.accelerator.trackers:
             tracker.finish()
-        if main:
+        if main and self.state.update > begun:
             self._sync.close()
         return reason
 

@@ -13,7 +13,14 @@ from benchmark.evaluation.evaluate import Session
 from benchmark.evaluation.notes import notes_of
 from benchmark.evaluation.protocol import protocol_text
 from benchmark.evaluation.replay import installed_panel
-from benchmark.evaluation.run_folder import REPORT, SUMMARY, read_manifest, read_run, read_sessions
+from benchmark.evaluation.run_folder import (
+    PACKED,
+    REPORT,
+    SUMMARY,
+    read_manifest,
+    read_run,
+    read_sessions,
+)
 from benchmark.evaluation.summarize import summarize
 from benchmark.evaluation.summary import PanelSummary, RunSummary, named, summary_json
 from benchmark.files import write_atomically
@@ -60,6 +67,8 @@ def write_outputs(
     from benchmark.report import report_html
 
     manifest, records = read_run(folder)
+    if report is None and (folder / PACKED).exists():
+        raise UserError(f"{folder} is a run of an entry: name its report with --html FILE")
     summary = summarize(manifest, records)
     html = report_html(manifest, records, summary, read_sessions(folder), env_processes)
     outputs = {folder / SUMMARY: summary_json(named(summary, manifest)), folder / REPORT: html}

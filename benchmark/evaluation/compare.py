@@ -318,6 +318,11 @@ def comparison_text(comparison: RunComparison, name_a: str = "A", name_b: str = 
         f"Differences are B minus A, with 95% intervals. Success: {', '.join(success)}. "
         f"Scores: {', '.join(scores)}.",
     ]
+    if all(manifest.model.kind in ("folder", "hub") for manifest in manifests.values()):
+        lines += [
+            "They are of these two checkpoints: between methods, seeds of training differ, too, "
+            "and no interval here has that.",
+        ]
     # Names and notes are a run's own words.
     return "\n".join(map(printable, lines))
 

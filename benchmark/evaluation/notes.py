@@ -1,5 +1,6 @@
 """What is likely wrong with a run whose numbers alone do not say it."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -7,7 +8,7 @@ from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.protocol import THINKING, PanelProtocol
 from benchmark.evaluation.records import EpisodeRecord, TurnRecord
 from benchmark.stats.formatting import percent_text
-from tasks.texts import on_one_line
+from tasks.texts import counted, on_one_line
 
 FIRST_LOOK: Final = 20
 """Episodes after which a run is looked at for the first time."""
@@ -28,13 +29,18 @@ def notes_of(manifest: Manifest, records: Iterable[EpisodeRecord]) -> list[str]:
         manifest: The run.
         records: Any of its records.
     """
-    turns: dict[tuple[str, str], list[TurnRecord]] = {}
+    of_panel: dict[tuple[str, str], list[EpisodeRecord]] = {}
     for record in records:
-        turns.setdefault((record.task, record.panel), []).extend(record.turns)
+        of_panel.setdefault((record.task, record.panel), []).append(record)
     notes: list[str] = []
     for panel in manifest.panels:
-        if played := turns.get((panel.task, panel.panel)):
-            notes += _notes(panel, played, f"{panel.task}/{panel.panel}: ")
+        place, played = f"{panel.task}/{panel.panel}", of_panel.get((panel.task, panel.panel), [])
+        if errors := Counter(record.error for record in played if record.error is not None):
+            ((cause, count),) = errors.most_common(1)
+            known = f"{errors.total()} of {counted(len(played), 'episode')} ended in an error"
+            notes.append(f"{place}: {known}, {count} in this: {on_one_line(cause, _SHOWN)}")
+        if turns := [turn for record in played for turn in record.turns]:
+            notes += _notes(panel, turns, f"{place}: ")
     return notes
 
 

@@ -11,13 +11,14 @@ Nothing here is trusted when it is read: a folder may come from somebody else.
 """
 
 import asyncio
+import io
 import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 from pydantic import ValidationError
 
@@ -30,11 +31,15 @@ from tasks.strict import first_fault
 
 MANIFEST = "run.json"
 RECORDS = "episodes.jsonl"
+PACKED = "episodes.jsonl.zst"
+"""What takes its place in an entry of the leaderboard."""
 SESSIONS = "sessions.jsonl"
 SUMMARY = "summary.json"
 REPORT = "report.html"
 MAX_LINE = 64 * 2**20
 """Longest accepted line of a records file, in bytes."""
+MAX_PACKED = 2**30
+"""What packed records may have, in bytes."""
 
 Key = tuple[str, str, str, int]
 
@@ -290,13 +295,19 @@ def parse_manifest(content: bytes, where: str) -> Manifest:
 
 
 def _read_records(path: Path) -> Iterator[EpisodeRecord]:
-    """Yield all complete records of a folder.
+    """Yield all complete records of a folder, or of a run of an entry.
 
     Raises:
         UserError: A line is not a valid record, or an episode is there twice.
     """
-    file = path / RECORDS
-    yield from parse_records(_lines(file), str(file))
+    file, packed = path / RECORDS, path / PACKED
+    if file.exists() or not packed.exists():
+        yield from parse_records(_lines(file), str(file))
+        return
+    from benchmark.archive import read_at_most  # imports pyarrow
+
+    content = io.BytesIO(read_at_most(packed, MAX_PACKED))
+    yield from parse_records(_complete_lines(content, packed), str(packed))
 
 
 def parse_records(lines: Iterable[bytes], where: str) -> Iterator[EpisodeRecord]:
@@ -330,14 +341,18 @@ def _lines(file: Path) -> Iterator[bytes]:
     """
     try:
         with os.fdopen(open_no_link(file, os.O_RDONLY), "rb") as stream:
-            number = 0
-            while (line := stream.readline(MAX_LINE)).endswith(b"\n"):
-                number += 1
-                yield line
+            yield from _complete_lines(stream, file)
     except FileNotFoundError:
         return
     except OSError as error:
         raise UserError(f"{file} cannot be read: {error.strerror}") from error
+
+
+def _complete_lines(stream: BinaryIO, file: Path) -> Iterator[bytes]:
+    number = 0
+    while (line := stream.readline(MAX_LINE)).endswith(b"\n"):
+        number += 1
+        yield line
     if len(line) == MAX_LINE:
         raise UserError(f"{file}, line {number + 1}: longer than {MAX_LINE} bytes")
 

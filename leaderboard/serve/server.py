@@ -25,15 +25,21 @@ from leaderboard.app import build
 from leaderboard.board.board import Board
 from leaderboard.board.file import JSON, json_bytes
 from leaderboard.page.header import header
-from leaderboard.page.query import open_query, parsed
+from leaderboard.page.query import TOO_LONG, open_query, parsed
+from leaderboard.page.state import NAMES
 from leaderboard.serve.gate import Gate, HeadTimeoutProtocol
 from leaderboard.serve.shell import Shell
 from leaderboard.tabs.answer import answer, summary
 from leaderboard.tabs.board import csv
 from tasks.errors import UserError
+from tasks.texts import on_one_line
 
 ASSETS: Final = Path(__file__).parents[1] / "assets"
 THREADS: Final = 8
+MAX_NAME: Final = 60
+"""Characters of an unknown field that are repeated."""
+MAX_NAMES: Final = 10
+"""Unknown fields that are named."""
 SESSIONS: Final = 64
 """Visitors of whom Gradio keeps its state, 0.4 MB each. The page needs none of it."""
 
@@ -55,9 +61,15 @@ def application(board: Board, submissions: Path) -> FastAPI:
 
     @served.get("/leaderboard.csv")
     def table(request: Request) -> Response:
-        state = open_query(board, parsed(str(request.query_params))).state
+        asked = parsed(str(request.query_params))
+        opened = open_query(board, asked)
+        unknown = [on_one_line(name, MAX_NAME) for name in asked if name not in (*NAMES, TOO_LONG)]
+        said = f"There is no field {', '.join(unknown[:MAX_NAMES])}. " if unknown else ""
+        if said := f"{said}{opened.ignored.text}".strip():
+            # A program that asks for something else must not take this for an answer.
+            return Response(f"{said}\n", 400, media_type="text/plain")
         name = {"content-disposition": 'attachment; filename="leaderboard.csv"'}
-        return Response(csv(board, state), media_type="text/csv", headers=name)
+        return Response(csv(board, opened.state), media_type="text/csv", headers=name)
 
     @served.get(f"/{JSON}")
     def whole() -> Response:

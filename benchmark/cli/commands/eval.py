@@ -26,7 +26,9 @@ def run(arguments: argparse.Namespace) -> int:
     out, session = play(arguments)
     outputs = write_outputs(out, env_processes=arguments.env_processes)
     print_summary(outputs, out, session)
-    return 0
+    # Nothing was measured: a script should not go on as if something had been.
+    played = [panel for panel in outputs.summary.panels if panel.records]
+    return 1 if played and all(panel.errors == panel.records for panel in played) else 0
 
 
 def check_words(arguments: argparse.Namespace) -> None:

@@ -179,9 +179,11 @@ def _say_what_runs(folder: RunFolder, plan: Plan, engine: Engine) -> None:
     if facts.get("server"):
         shown.insert(0, f"{facts['server']} server")
     engine_text = ", ".join(str(fact) for fact in (engine.name, *shown) if fact)
-    protocol = protocol_text(manifest.panels)
+    protocol = f"{protocol_text(manifest.panels)} protocol {plan.fingerprint[:8]}"
+    if manifest.overrides:
+        protocol += f" but for {', '.join(manifest.overrides)} (no entry for the leaderboard)"
     say(
-        f"{manifest.model.text} on {engine_text}; {protocol} protocol {plan.fingerprint[:8]}, "
+        f"{manifest.model.text} on {engine_text}; {protocol}, "
         f"{counted(len(plan.keys()), 'episode')} -> {folder.path}"
     )
     if facts.get("opened"):

@@ -94,18 +94,19 @@ def closing_lines(
     for line in read_training_log(training.folder / LOG).validations:
         validations.setdefault(line.update, []).append(line)
     best = _best(validations)
-    lines, model = [], "last"
+    lines = []
     if best is None:
         lines.append("no validation ran, so the log has no success rate")
     elif best:
-        model = "best" if (training.folder / "best").is_dir() else "last"
         lines.append(_compared(f"best of {len(validations)} validations", best, validations))
+        if (training.folder / "best").is_dir() and best != max(validations):
+            lines[-1] += "; it is in best/, chosen on this panel: report the last weights"
     else:
         last = max(validations)
         lines.append(_compared("no validation was better than the init's; last", last, validations))
-    if (training.folder / model).is_dir():
-        command = _eval_command(training, arguments, of_tasks, model)
-        lines.append(f"evaluate it: {shlex.join(command)}")
+    if (training.folder / "last").is_dir():
+        command = _eval_command(training, arguments, of_tasks, "last")
+        lines.append(f"evaluate the last weights: {shlex.join(command)}")
     return lines
 
 

@@ -200,6 +200,11 @@ def load_model(folder: Path, dtype: str, device: str) -> PreTrainedModel:
     except torch.OutOfMemoryError:
         raise
     except Exception as error:  # the library raises a dozen types for broken files
+        if "trust_remote_code" in str(error):
+            raise UserError(
+                f"the model in {folder} brings code of its own, which is never run here: use one "
+                "whose class is in transformers (its config.json has no auto_map)"
+            ) from error
         raise UserError(f"the model in {folder} cannot be loaded: {first_line(error)}") from error
     model = loaded[0]
     missing = sorted(loaded[1]["missing_keys"])

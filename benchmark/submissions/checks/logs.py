@@ -53,7 +53,7 @@ FEWEST_POINTS: Final = 2
 """Validations of a foreign log without which nothing can be said of stability."""
 
 
-def check_logs(entry: Entry, _context: Context) -> list[Finding]:
+def check_logs(entry: Entry, context: Context) -> list[Finding]:
     """Check logs against themselves, each other, and what was evaluated."""
     findings: list[Finding] = []
     logs = [(point, point.log) for point in entry.checkpoints if point.log is not None]
@@ -68,6 +68,8 @@ def check_logs(entry: Entry, _context: Context) -> list[Finding]:
         findings += check_settings(log)
         findings += check_panels(point, log)
     findings += _check_seeds(entry, [log for _, log in logs])
+    if note := gaps_of([point.checkpoint.seed for point in entry.checkpoints]):
+        context.notes.append(note)
     if logs and not findings:
         try:
             recipe_stability([run_curves_of(log) for _, log in logs], resamples=1)
@@ -163,6 +165,15 @@ def _check_seeds(entry: Entry, logs: Sequence[TrainingLog]) -> Iterator[Finding]
         problem = f"seeds {missing} have no training log, but others do"
         fix = "send all logs or none: selected seeds do not measure stability"
         yield Finding(SUBMISSION, "checkpoints", problem, fix)
+
+
+def gaps_of(seeds: Sequence[int]) -> str | None:
+    """What is said of a few seeds that lie between those of an entry; None if there are none."""
+    lacking = sorted(set(range(min(seeds), max(seeds))) - set(seeds))
+    if not 0 < len(lacking) < len(seeds):
+        return None
+    between = ", ".join(map(str, lacking))
+    return f"seeds between those of the entry are not in it: {between}; ask why"
 
 
 def first_digits(number: float) -> str:

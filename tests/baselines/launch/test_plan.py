@@ -250,7 +250,7 @@ def test_a_folder_with_another_run_is_refused_before_anything_starts(
     state.mkdir(parents=True)
 
     def saved(configuration: str) -> None:
-        facts = asdict(TrainingState(1, 1, 0, 0.0, None, 0, 0, 0.0, configuration))
+        facts = asdict(TrainingState(1, 1, 0, 0.0, None, (0, 0), 0, 0.0, configuration))
         (state / "training_state.json").write_text(json.dumps(facts))
 
     saved("another")

@@ -1,6 +1,7 @@
 """What a recipe chooses is what the rows get: each advantage against its algorithm, by hand."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from baselines.config.layers import resolve
 from baselines.config.schema import TrainConfig
 from baselines.learning.estimation import estimate, penalty_share
 from baselines.rollouts.rows import Row
+from tasks.errors import UserError
 from tests.baselines.algorithms.usual import empg, gigpo, group_relative
 from tests.support.training.synthetic_rows import random_rows
 
@@ -95,6 +97,23 @@ def assert_rows(advantages: list[Tensor], expected: Tensor) -> None:
 
 def spread(of_rows: Tensor) -> Tensor:
     return of_rows[:, None] * MASK
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (torch.zeros(5, 1), r"gives \(5, 1\) instead of a tensor of shape \(5,\): one number for"),
+        (None, "gives NoneType instead of"),
+    ],
+)
+def test_an_advantage_of_another_shape_is_named(
+    given: Any, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a class of one's own may give it."""
+    config = choose("grpo")
+    monkeypatch.setattr(type(config.advantage), "of", lambda self, rows: given)
+    with pytest.raises(UserError, match=said):
+        found(config)
 
 
 def test_grpo_by_hand() -> None:

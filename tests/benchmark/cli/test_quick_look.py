@@ -1,12 +1,17 @@
 """`--limit`, the notes on runs that are likely wrong, and what is checked before a model loads."""
 
 import json
+import math
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
+from baselines.inits.registry import find_model
 from benchmark.cli.main import main
 from benchmark.evaluation.notes import notes_of
 from benchmark.evaluation.protocol import THINKING
@@ -144,6 +149,22 @@ def test_a_thought_that_a_server_began_is_seen_in_the_responses(tmp_path: Path) 
     panels = tuple(replace(panel, name=THINKING) for panel in manifest.panels)
     (note,) = notes_of(manifest.model_copy(update={"panels": panels}), lost)
     assert "--show-prompts 1" in note
+
+
+def test_a_model_of_which_nothing_can_be_recorded_is_no_success(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its weights are not numbers; a script must not go on as if it had been evaluated."""
+    path = find_model("tiny-sokoban").path
+    assert path is not None
+    broken = Path(shutil.copytree(path, tmp_path / "model"))
+    weights = load_file(broken / "model.safetensors")
+    nan = {name: torch.full_like(value, math.nan) for name, value in weights.items()}
+    save_file(nan, broken / "model.safetensors", {"format": "pt"})
+    words = ["eval", "--model", str(broken), "--task", "sokoban", "--limit", "2"]
+    assert main([*words, "--engine", "transformers", "--out", str(tmp_path / "run")]) == 1
+    said = capsys.readouterr().out
+    assert "note: sokoban/builtin: 2 of 2 episodes ended in an error, 2 in this: " in said
 
 
 @pytest.mark.slow

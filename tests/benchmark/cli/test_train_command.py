@@ -142,7 +142,7 @@ def test_a_finished_run_has_nothing_left_to_do(
     said, shown = capsys.readouterr()
     assert said.splitlines() == [
         "no validation ran, so the log has no success rate",
-        f"evaluate it: arlarena-bench eval --model {out}/last --task sokoban/builtin",
+        f"evaluate the last weights: arlarena-bench eval --model {out}/last --task sokoban/builtin",
         f"weights of last: SHA-256 {folder_sha256(out / 'last')}",
         f"log and checkpoints: {out}",
     ]

@@ -18,6 +18,7 @@ from tasks.errors import UserError
 from tasks.registry import load_task
 from tests.support.training.logs import Line, start_line, update_line, validation_line, write_log
 
+EVALUATE = "evaluate the last weights: "
 COMMAND = ["train", "--recipe", "grpo", "--init", "tiny-sokoban"]
 
 
@@ -86,8 +87,8 @@ def test_the_end_names_the_best_beside_the_init(tmp_path: Path) -> None:
     rates = [validation_line(0, solved=64), update_line(1), validation_line(1), update_line(2)]
     assert closing(tmp_path, *rates, validation_line(2), models=("best", "last")) == [
         "best of 3 validations, after update 1: success builtin 50.0% [43.9, 56.1] "
-        "(init 25.0% [20.1, 30.6])",
-        f"evaluate it: arlarena-bench eval --model {tmp_path}/best --task sokoban/builtin",
+        "(init 25.0% [20.1, 30.6]); it is in best/, chosen on this panel: report the last weights",
+        f"{EVALUATE}arlarena-bench eval --model {tmp_path}/last --task sokoban/builtin",
     ]
 
 
@@ -96,7 +97,7 @@ def test_the_end_of_a_run_that_did_not_gain(tmp_path: Path) -> None:
     assert closing(tmp_path, *lines, validation_line(2, solved=64)) == [
         "no validation was better than the init's; last, after update 2: success builtin "
         "25.0% [20.1, 30.6] (init 50.0% [43.9, 56.1])",
-        f"evaluate it: arlarena-bench eval --model {tmp_path}/last --task sokoban/builtin",
+        f"{EVALUATE}arlarena-bench eval --model {tmp_path}/last --task sokoban/builtin",
     ]
 
 
@@ -105,7 +106,7 @@ def test_the_end_of_a_run_that_was_not_validated(tmp_path: Path) -> None:
     folder.mkdir()
     assert closing(folder, update_line(1)) == [
         "no validation ran, so the log has no success rate",
-        f"evaluate it: arlarena-bench eval --model '{folder}/last' --task sokoban/builtin",
+        f"{EVALUATE}arlarena-bench eval --model '{folder}/last' --task sokoban/builtin",
     ]
 
 
@@ -116,7 +117,7 @@ def test_the_evaluation_is_under_the_validations_protocol(tmp_path: Path) -> Non
     run = training(tmp_path, *own, task="webshop")
     arguments = parsed("--data", "webshop=/data")
     *_, line = closing_lines(run, arguments, ["webshop.compat=on"])
-    found = command_line().parse_args(shlex.split(line.removeprefix("evaluate it: "))[1:])
+    found = command_line().parse_args(shlex.split(line.removeprefix(EVALUATE))[1:])
     assert (found.task, found.set) == (["webshop/builtin"], ["webshop.compat=on"])
     assert (found.temperature, found.max_tokens, found.top_p) == (0.5, 9, None)
     assert (found.model, found.data) == (f"{tmp_path}/last", ["webshop=/data"])

@@ -253,10 +253,11 @@ def test_the_text_can_be_pasted() -> None:
         "McNemar exact p = 0.013, 256 paired episodes (36 only B, 17 only A)"
     )
     assert lines[5].startswith("  reward: A 0.543, B 0.617 points: difference +0.074 [+0.0")
-    assert lines[-1] == (
+    assert lines[-2] == (
         "Differences are B minus A, with 95% intervals. Success: paired over episodes (Newcombe). "
         "Scores: BCa bootstrap over episodes."
     )
+    assert lines[-1].startswith("They are of these two checkpoints: between methods, seeds")
 
 
 def test_different_engines_are_pointed_out() -> None:

@@ -11,11 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from benchmark.archive import compress
+from benchmark.cli.main import main
 from benchmark.engines.core.scripted import ScriptedEngine
 from benchmark.evaluation.evaluate import Plan, evaluate, recorded_command
 from benchmark.evaluation.manifest import Manifest, Shard
 from benchmark.evaluation.protocol import SamplingOverrides
 from benchmark.evaluation.run_folder import (
+    PACKED,
     RECORDS,
     RunFolder,
     read_manifest,
@@ -69,6 +72,23 @@ def test_a_finished_run_plays_nothing_again(run: Path) -> None:
     before = (run / RECORDS).read_bytes()
     assert play(run) == 0
     assert (run / RECORDS).read_bytes() == before
+
+
+def test_a_run_of_an_entry_is_read_replayed_and_left_alone(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = read_run(run)
+    assert main(["report", str(run)]) == 0
+    (run / PACKED).write_bytes(compress((run / RECORDS).read_bytes()))
+    (run / RECORDS).unlink()
+    assert read_run(run) == whole
+    files = sorted(run.iterdir())
+    assert main(["replay", str(run)]) == 0
+    assert "256 records" in capsys.readouterr().out
+    assert main(["report", str(run)]) == 2
+    assert "name its report with --html FILE" in capsys.readouterr().err
+    assert main(["report", str(run), "--html", str(tmp_path / "report.html")]) == 0
+    assert sorted(run.iterdir()) == files
 
 
 @pytest.mark.parametrize("cut", [1, 100, 2_000, 30_000])

@@ -85,6 +85,19 @@ def test_csv_of_a_view(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("panels=alfworld/buitin", "something that is not on the board: task alfworld/buitin"),
+        ("tracks=stress", "There is no field tracks."),
+    ],
+)
+def test_a_csv_of_what_is_not_there_is_refused(client: TestClient, query: str, said: str) -> None:
+    answer = client.get(f"/leaderboard.csv?{query}")
+    assert answer.status_code == 400
+    assert said in answer.text
+
+
+@pytest.mark.parametrize(
     ("method", "path"),
     [
         ("POST", "/gradio_api/upload"),

@@ -92,6 +92,18 @@ def test_a_recipe_of_another_name_has_the_method_that_it_says(copies: Copies) ->
     assert problems(copy, TRACK) == []
 
 
+def test_a_method_of_classes_that_are_not_here_is_accepted(copies: Copies) -> None:
+    """Whoever judges an entry does not have the plug-in of its author."""
+
+    def own(line: Line) -> None:
+        line["recipe"] = "rank"
+        line["configuration"]["advantage"] = {"name": "rank", "task_normalized": False}
+
+    copy = on_track(copies("trained"), own)
+    copy.about(lambda about: about["method"].update(recipe="rank"))
+    assert problems(copy, TRACK) == []
+
+
 def test_a_method_that_this_program_does_not_know_is_a_finding(copies: Copies) -> None:
     copy = on_track(copies("trained"), changed("clipping", "clip_low", "wide"))
     found = problems(copy, TRACK)
