@@ -4,7 +4,6 @@ Sums are taken in float64, whatever comes in and goes out.
 """
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -21,52 +20,7 @@ def counted_tokens(mask: Tensor, values: Tensor) -> Tensor:
     return mask.bool()
 
 
-@dataclass(frozen=True, slots=True)
-class Moments:
-    """What whitening must know of all values; `+` joins the parts of a batch.
-
-    Attributes:
-        count: Counted values.
-        mean: Of them; 0 if there are none.
-        squares: Sum of squared deviations from the mean.
-        low: Smallest value.
-        high: Largest value.
-    """
-
-    count: float = 0.0
-    mean: float = 0.0
-    squares: float = 0.0
-    low: float = math.inf
-    high: float = -math.inf
-
-    @classmethod
-    def of(cls, values: Tensor, mask: Tensor) -> "Moments":
-        """Moments of the values whose mask is not 0; both have one shape."""
-        chosen = values.detach()[counted_tokens(mask, values)].double()
-        if not len(chosen):
-            return cls()
-        mean = chosen.mean()
-        squares = (chosen - mean).square().sum()
-        parts = torch.stack((mean, squares, chosen.min(), chosen.max())).tolist()
-        return cls(float(len(chosen)), *parts)
-
-    def __add__(self, other: "Moments") -> "Moments":
-        """Join by the update of Chan, Golub and LeVeque (1979)."""
-        count = self.count + other.count
-        share = other.count / count if count else 0.0
-        apart = other.mean - self.mean
-        return Moments(
-            count,
-            self.mean + apart * share,
-            self.squares + other.squares + apart * apart * self.count * share,
-            min(self.low, other.low),
-            max(self.high, other.high),
-        )
-
-
-def masked_whiten(
-    values: Tensor, mask: Tensor, epsilon: float = 1e-8, moments: Moments | None = None
-) -> Tensor:
+def masked_whiten(values: Tensor, mask: Tensor, epsilon: float = 1e-8) -> Tensor:
     """Shift and scale the counted values to mean 0 and variance 1.
 
     `(v - mean) / sqrt(variance + epsilon)`, variance unbiased. Values that are all equal, or a
@@ -76,7 +30,6 @@ def masked_whiten(
         values: Any shape.
         mask: Same shape, 1 for counted values.
         epsilon: Added to the variance.
-        moments: Of a larger batch that these values are a part of; None for these values' own.
 
     Returns:
         The shape and type of `values`, 0 where the mask is 0, without a gradient.
@@ -85,12 +38,15 @@ def masked_whiten(
         ValueError: Shapes differ.
     """
     counted = counted_tokens(mask, values)
-    all_of = Moments.of(values, mask) if moments is None else moments
-    largest = max(abs(all_of.low), abs(all_of.high))
-    if all_of.high - all_of.low <= rounding(values.dtype) * largest:
+    chosen = values.detach()[counted].double()
+    if not len(chosen):
         return torch.zeros_like(values)
-    scale = math.sqrt(all_of.squares / max(all_of.count - 1, 1) + epsilon)
-    white = (values.detach().double() - all_of.mean) / scale
+    mean = chosen.mean()
+    low, high, squares = chosen.min(), chosen.max(), (chosen - mean).square().sum()
+    if float(high - low) <= rounding(values.dtype) * float(max(abs(low), abs(high))):
+        return torch.zeros_like(values)
+    scale = math.sqrt(float(squares) / max(len(chosen) - 1, 1) + epsilon)
+    white = (values.detach().double() - mean) / scale
     return white.where(counted, 0.0).to(values.dtype)
 
 

@@ -187,15 +187,11 @@ class RecipeComparison:
     profiles: tuple[PerformanceProfile, ...]
 
 
-def comparison_of(
-    recipes: Mapping[str, Scores], confidence: float = CONFIDENCE, resamples: int = RESAMPLES
-) -> RecipeComparison:
+def comparison_of(recipes: Mapping[str, Scores]) -> RecipeComparison:
     """Compare the first recipe with all others.
 
     Args:
         recipes: Scores of each recipe, success rates; all of the same tasks.
-        confidence: Coverage of all intervals.
-        resamples: Number of bootstrap draws, even.
 
     Raises:
         ValueError: There are fewer than two recipes, or as for `probability_of_improvement`.
@@ -210,12 +206,9 @@ def comparison_of(
         tasks=tuple(first),
         labels=tuple(recipes),
         seeds=tuple(sum(map(len, of.values())) for of in recipes.values()),
-        iqm=tuple(iqm_over_tasks(of, confidence, resamples) for of in recipes.values()),
-        improvement=(
-            None,
-            *(probability_of_improvement(first, of, confidence, resamples) for of in others),
-        ),
-        profiles=tuple(performance_profile(of, thresholds, confidence) for of in recipes.values()),
+        iqm=tuple(iqm_over_tasks(of) for of in recipes.values()),
+        improvement=(None, *(probability_of_improvement(first, of) for of in others)),
+        profiles=tuple(performance_profile(of, thresholds) for of in recipes.values()),
     )
 
 

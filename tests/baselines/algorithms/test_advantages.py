@@ -9,7 +9,7 @@ from torch import Tensor
 from baselines.algorithms.advantage.groups import Over
 from baselines.algorithms.advantage.reinforce_pp import reinforce_plus_plus
 from baselines.algorithms.advantage.rloo import leave_one_out
-from baselines.algorithms.masked import Moments, masked_whiten, task_normalized
+from baselines.algorithms.masked import masked_whiten, task_normalized
 from tests.baselines.algorithms.usual import group_relative
 
 OVERS: tuple[Over, ...] = ("trajectories", "rows")
@@ -227,18 +227,6 @@ def test_whitening_of_nothing_to_tell_apart(dtype: torch.dtype) -> None:
     assert masked_whiten(torch.randn(3, 5, dtype=dtype), one).eq(0).all()
     values[1, 2] = math.nan
     assert masked_whiten(values, one)[1, 2].isnan()
-
-
-@given(st.lists(st.lists(st.integers(-50, 50), max_size=6), min_size=1, max_size=4))
-def test_moments_add_up(parts: list[list[int]]) -> None:
-    tensors = [doubles(*part) for part in parts]
-    joined = sum((Moments.of(part, torch.ones_like(part)) for part in tensors), Moments())
-    whole = torch.cat(tensors)
-    expected = Moments.of(whole, torch.ones_like(whole))
-    for name in ("count", "mean", "squares", "low", "high"):
-        assert getattr(joined, name) == pytest.approx(getattr(expected, name), abs=1e-9)
-    white = [masked_whiten(part, torch.ones_like(part), moments=joined) for part in tensors]
-    torch.testing.assert_close(torch.cat(white), masked_whiten(whole, torch.ones_like(whole)))
 
 
 @pytest.mark.parametrize("over", OVERS)

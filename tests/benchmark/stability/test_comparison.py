@@ -160,8 +160,7 @@ def test_recipes_are_compared_on_the_same_tasks() -> None:
 
 def test_the_first_recipe_is_held_against_the_others() -> None:
     found = comparison_of(
-        {"a": {"x": [0.5, 0.75]}, "b": {"x": [0.25, 0.5]}, "c": {"x": [0.75, 1.0]}},
-        resamples=200,
+        {"a": {"x": [0.5, 0.75]}, "b": {"x": [0.25, 0.5]}, "c": {"x": [0.75, 1.0]}}
     )
     assert (found.tasks, found.labels, found.seeds) == (("x",), ("a", "b", "c"), (2, 2, 2))
     assert [one.value for one in found.iqm] == [0.625, 0.375, 0.875]
