@@ -6,11 +6,13 @@ before it is given: resolved, it is the logged configuration.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 import yaml
 from pydantic import ValidationError
 
+from baselines.algorithms.plugins import Plugin
 from baselines.config.layers import RECIPES, SCALES, Settings, names, resolve
 from baselines.config.schema import TrainConfig
 from baselines.inits.registry import find_model, read_registry
@@ -30,32 +32,37 @@ from tasks.registry import load_task
 from tasks.strict import first_fault
 from tasks.texts import digest_text
 
+_NO_PLUGINS: Final[Mapping[str, Plugin]] = MappingProxyType({})
 _DEPTH: Final = 4
 """Rounds in which settings are looked for: a choice's name brings defaults of its own."""
 
 
-def train_command(log: TrainingLog, folder: str) -> TrainCommand:
+def train_command(
+    log: TrainingLog, folder: str, plugins: Mapping[str, Plugin] = _NO_PLUGINS
+) -> TrainCommand:
     """The command of the training that wrote a log, without `--out`.
 
     Args:
         log: The log; its configuration may come from somebody else.
         folder: Where files that the command needs are to be written.
+        plugins: Those that are loaded, by name.
 
     Raises:
         UserError: This version cannot repeat the run: its configuration, track or task is unknown,
-            or the track is another one now.
+            or the track is another one now; or a plug-in is not loaded, or has other code.
     """
     start = log.start
+    code = _plugin_words(start, plugins)
     config, tasks = logged_configuration(start)
     recipe, files = _recipe(start.recipe, config, folder)
     stop = ("--stop-on-collapse",) if early_stop(log) is not None else ()
     if start.track is None:
         words = _open_words(start, config, tasks, recipe, files)
-        return TrainCommand((*words, *stop), files)
+        return TrainCommand((*words, *code, *stop), files)
     track_words, note = _track_words(start, start.track, config, recipe, files)
     if track_words is None:
         track_words = _open_words(start, config, tasks, recipe, files)
-    return TrainCommand((*track_words, *stop), files, note)
+    return TrainCommand((*track_words, *code, *stop), files, note)
 
 
 def method_fault(track: Track, start: Start) -> str | None:
@@ -86,6 +93,31 @@ def method_fault(track: Track, start: Start) -> str | None:
     if tuned is not None and rate != tuned:
         return f"its learning rate is {rate:g}, but the track's for {start.recipe} is {tuned:g}"
     return None
+
+
+def _plugin_words(start: Start, plugins: Mapping[str, Plugin]) -> Words:
+    """The options that name the plug-ins of a run.
+
+    Raises:
+        UserError: One is not loaded, or its code is not that of the run.
+    """
+    lacking = [
+        f"{name} (SHA-256 {sha256})"
+        for name, sha256 in start.plugins.items()
+        if name not in plugins
+    ]
+    if lacking:
+        raise UserError(
+            f"the training needs the code of its plug-ins, {', '.join(lacking)}: ask the authors "
+            "for it, and name it with `reproduce --plugin`"
+        )
+    for name, sha256 in start.plugins.items():
+        if plugins[name].sha256 != sha256:
+            raise UserError(
+                f"--plugin {plugins[name].given} has SHA-256 {digest_text(plugins[name].sha256)}, "
+                f"but the training's {name} has {digest_text(sha256)}: name the code that it ran"
+            )
+    return tuple(word for name in start.plugins for word in ("--plugin", plugins[name].given))
 
 
 def logged_configuration(start: Start) -> tuple[TrainConfig, Mapping[str, Mapping[str, str]]]:

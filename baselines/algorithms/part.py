@@ -5,12 +5,9 @@ the names a second time. A recipe says `clipping: {name: cispo, clip_high: 0.3}`
 """
 
 import importlib
-import importlib.util
 import pkgutil
-import sys
 from functools import cache
 from importlib.metadata import entry_points
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -58,9 +55,11 @@ class Choice(Part):
         if get_origin(annotation) is not Literal:
             return
         (name,) = get_args(annotation)
-        other = cls.choices.setdefault(name, cls)
+        other = cls.choices.get(name, cls)
         if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
             raise ValueError(f"{cls.__qualname__}: {name!r} is {other.__qualname__} already")
+        # Of a file that is loaded once more, the new code counts.
+        cls.choices[name] = cls
 
 
 def _chosen(dimension: type[Choice], value: Any) -> Any:
@@ -87,32 +86,6 @@ def load_choices(package: str, path: list[str]) -> None:
     """Import every file of a dimension's folder, so that its choices are known."""
     for module in pkgutil.iter_modules(path):
         importlib.import_module(f"{package}.{module.name}")
-
-
-def load_plugin(name: str) -> None:
-    """Import a module of the user's, whose choices recipes can then name.
-
-    Args:
-        name: A module that Python finds, or a file that ends in `.py`.
-
-    Raises:
-        UserError: It cannot be imported, or has a choice whose name is taken.
-    """
-    try:
-        if name.endswith(".py"):
-            if not Path(name).is_file():
-                raise UserError(f"--plugin {name} is not a file")
-            # Under a name that no other module has: the file may be called `random.py`.
-            own = f"plugin of {Path(name).resolve()}"
-            spec = importlib.util.spec_from_file_location(own, name)
-            assert spec is not None and spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            sys.modules[spec.name] = module
-            spec.loader.exec_module(module)
-        else:
-            importlib.import_module(name)
-    except (ImportError, SyntaxError, ValueError) as error:
-        raise UserError(f"--plugin {name} cannot be imported: {error}") from error
 
 
 @cache

@@ -323,7 +323,8 @@ def _first_fault(error: ValidationError, settings: Settings) -> str:
         return f"there is no {key}{_near_key(path, settings)}"
     if fault["type"] == "union_tag_invalid":
         found = fault["ctx"]["tag"]
-        return f"{key}.name: there is no {found!r}{suggestion(found, _choices(key))}"
+        near = suggestion(found, _choices(key))
+        return f"{key}.name: there is no {found!r}{near} (your own class needs --plugin FILE.py)"
     if fault["type"] == "union_tag_not_found":
         return f"{key}.name is missing{suggestion('', _choices(key))}"
     if key and fault["type"] in ("model_attributes_type", "model_type", "dataclass_type"):

@@ -1,9 +1,9 @@
 """A training run, and callbacks for its progress."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from baselines.config.schema import TrainConfig
 from benchmark.flat import tracker_values
@@ -15,6 +15,8 @@ from tasks.seeding import canonical_json, sha256_text
 
 Line = Mapping[str, Any]
 Unit = Literal["turn", "trajectory"]
+PLUGIN: Final = "plug-in "
+"""What the names of facts about plug-ins begin with; no setting has a space in its name."""
 
 
 def unit_of(config: TrainConfig, task: Task) -> Unit:
@@ -36,9 +38,12 @@ def without_turns(config: TrainConfig, tasks: Iterable[Task]) -> list[str]:
     return [task.info.name for task in tasks if unit_of(config, task) == "trajectory"]
 
 
-def flat_facts(configuration: Mapping[str, Any], init: ModelIdentity, seed: int) -> dict[str, Any]:
-    """All settings of a run, flat, as trackers take them."""
-    return tracker_values({**configuration, "init": init.sha256 or init.name, "seed": seed})
+def flat_facts(
+    configuration: Mapping[str, Any], init: ModelIdentity, seed: int, plugins: Mapping[str, str]
+) -> dict[str, Any]:
+    """All settings of a run, flat, as trackers take them, and the hashes of its plug-ins."""
+    code = {f"{PLUGIN}{name}": sha256 for name, sha256 in plugins.items()}
+    return tracker_values({**configuration, "init": init.sha256 or init.name, "seed": seed, **code})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,7 @@ class TrainingRun:
         track: The track that it is on; None for an open run.
         weights_dtype: Of the weights that the engine is given.
         weights_on_gpu: Servers get them from the main process's GPU (NCCL).
+        plugins: SHA-256 of the code of its plug-ins, by name (`baselines.algorithms.plugins`).
     """
 
     recipe: str
@@ -72,6 +78,7 @@ class TrainingRun:
     track: TrackClaim | None = None
     weights_dtype: Literal["float32", "bfloat16"] = "float32"
     weights_on_gpu: bool = False
+    plugins: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check that the recipe and the mixture can be used on the tasks.
@@ -132,12 +139,14 @@ class TrainingRun:
         for name in FREE | ({"optimization.updates"} if constant else set()):
             part, _, setting = name.rpartition(".")
             del (config[part] if part else config)[setting]
-        return sha256_text(canonical_json([config, self.init.identity.sha256, self.seed]))
+        # Checkpoints of runs without plug-ins are older than these.
+        code = [dict(self.plugins)] if self.plugins else []
+        return sha256_text(canonical_json([config, self.init.identity.sha256, self.seed, *code]))
 
     @property
     def facts(self) -> dict[str, Any]:
-        """All settings, flat."""
-        return flat_facts(self.configuration, self.init.identity, self.seed)
+        """All settings, flat, and the hashes of plug-ins."""
+        return flat_facts(self.configuration, self.init.identity, self.seed, self.plugins)
 
     @property
     def tracker_id(self) -> str:

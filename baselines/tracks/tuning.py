@@ -76,5 +76,5 @@ def best_rate(successes: Mapping[float, float]) -> float:
 
 def _is_of(log: TrainingLog, run: TrainingRun) -> bool:
     start = log.start
-    mine = run.configuration, run.init.identity.sha256, run.seed
-    return (start.configuration, start.init.sha256, start.seed) == mine
+    mine = run.configuration, run.init.identity.sha256, run.seed, run.plugins
+    return (start.configuration, start.init.sha256, start.seed, start.plugins) == mine

@@ -20,6 +20,7 @@ from accelerate import Accelerator
 from accelerate.utils import RNG_STATE_NAME, load
 from safetensors.torch import load_file, save_file
 
+from baselines.config.run import PLUGIN
 from baselines.learning.lora import has_updates, merged, write_updates
 from baselines.learning.sharding import full_weights, is_sharded
 from baselines.training.tracking import facts_of
@@ -27,7 +28,7 @@ from benchmark.engines.core.chat import Chat
 from benchmark.files import sync_folder
 from benchmark.logs.training_log import LOG, read_training_log
 from tasks.errors import UserError
-from tasks.texts import first_line
+from tasks.texts import digest_text, first_line
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -50,7 +51,8 @@ class TrainingState:
         skipped: Optimizer steps in a row that were not finite, of the policy and of the critic.
         older_version: Number of the weights that the older policy of cross-policy sampling has.
         checkpoint_seconds: What the last checkpoint took.
-        configuration: SHA-256 of what the run is: its resolved configuration, task, init, seed.
+        configuration: SHA-256 of what the run is: its resolved configuration, task, init, seed and
+            plug-ins.
     """
 
     update: int
@@ -129,7 +131,8 @@ def find_last(
     Args:
         folder: The run's folder.
         configuration: See `TrainingState`.
-        facts: The wanted run's settings, flat, to say what differs from those in the folder's log.
+        facts: The wanted run's settings and plug-ins, flat, to say what differs from those in the
+            folder's log.
 
     Raises:
         UserError: It cannot be read, or is of another run.
@@ -159,12 +162,24 @@ def _what_differs(path: Path, facts: Mapping[str, Any]) -> str:
     if not facts or not path.exists():
         return ""
     there = facts_of(read_training_log(path, allow_torn=True).start)
+    # Code comes first: it can explain the settings that it brings.
+    names = sorted({*there, *facts}, key=lambda name: (not name.startswith(PLUGIN), name))
     differing = [
-        f"{name} {there.get(name, 'none')}, now {facts.get(name, 'none')}"
-        for name in sorted({*there, *facts})
+        _difference(name, there.get(name, "none"), facts.get(name, "none"))
+        for name in names
         if there.get(name) != facts.get(name)
     ]
     return f" ({'; '.join(differing[:3])}{'; ...' if len(differing) > 3 else ''})"
+
+
+def _difference(name: str, there: object, now: object) -> str:
+    """A setting, or the code of a plug-in, that is another one now."""
+    if not name.startswith(PLUGIN):
+        return f"{name} {there}, now {now}"
+    before, after = (
+        "none" if each == "none" else f"SHA-256 {digest_text(str(each))}" for each in (there, now)
+    )
+    return f"the code of {name} differs: {before}, now {after}"
 
 
 def load_last(accelerator: Accelerator, folder: Path) -> dict[str, torch.Tensor] | None:

@@ -39,5 +39,5 @@ def tracker_settings(folder: Path, run: str, update: int) -> dict[str, Any]:
 
 
 def facts_of(start: Start) -> dict[str, Any]:
-    """The settings of a run, flat, from the first line of its log."""
-    return flat_facts(start.configuration, start.init, start.seed)
+    """The settings of a run, flat, and its plug-ins, from the first line of its log."""
+    return flat_facts(start.configuration, start.init, start.seed, start.plugins)

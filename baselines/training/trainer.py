@@ -412,6 +412,7 @@ class Trainer:
             "engine": self.engine.describe(),
             "versions": versions(),
             "track": self.run.track.model_dump() if self.run.track else None,
+            **({"plugins": dict(self.run.plugins)} if self.run.plugins else {}),
         }
 
     def _write(self, line: Line) -> None:

@@ -13,6 +13,7 @@ from benchmark.track_schema import Track
 from tasks.options import Settings
 
 if TYPE_CHECKING:
+    from baselines.algorithms.plugins import Plugin
     from baselines.inits.registry import Init
 
 
@@ -98,7 +99,9 @@ def with_init_settings(name: str, chosen: Settings, tasks: Collection[str]) -> S
     return found
 
 
-def train_command(log: TrainingLog, folder: str) -> TrainCommand:
+def train_command(
+    log: TrainingLog, folder: str, plugins: "Mapping[str, Plugin] | None" = None
+) -> TrainCommand:
     """The command of the training that wrote a log: see `baselines.reproduction`.
 
     Raises:
@@ -106,7 +109,7 @@ def train_command(log: TrainingLog, folder: str) -> TrainCommand:
     """
     from baselines import reproduction
 
-    return reproduction.train_command(log, folder)
+    return reproduction.train_command(log, folder, plugins or {})
 
 
 def method_fault(track: Track, start: Start) -> str | None:

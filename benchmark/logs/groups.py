@@ -244,6 +244,9 @@ def _settings(log: TrainingLog) -> dict[str, Any]:
     """Everything but the seed that makes two runs differ on purpose, flat."""
     init = log.start.init
     facts = {"task": log.start.task, "init": init.name, "init sha256": init.sha256}
+    if log.start.plugins:
+        code = sorted(log.start.plugins.items())
+        facts["plugins"] = ", ".join(f"{name} {sha256}" for name, sha256 in code)
     return facts | dict(_flat(log.start.configuration))
 
 

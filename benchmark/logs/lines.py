@@ -26,6 +26,11 @@ _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@-]{0,99}")
 Word = Annotated[
     str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+@-]*$")
 ]
+MAX_PLUGINS: Final = 16
+"""That a log names, at most."""
+PluginName = Annotated[
+    str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+@-]*$")
+]
 _Update = Annotated[int, Field(ge=0, le=_MAX_UPDATE)]
 _Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 _Seconds = Annotated[float, Field(ge=0, le=_MAX_SECONDS, allow_inf_nan=False)]
@@ -52,8 +57,8 @@ class Start(Strict):
         created: Start of the run, ISO 8601, UTC.
         recipe: Name of the recipe.
         configuration: The resolved configuration: whatever can move a number, and no place where
-            anything is written. Runs whose configurations differ in nothing but `seed` are
-            seeds of one curve.
+            anything is written. Runs of the same plug-ins whose configurations differ in nothing
+            but `seed` are seeds of one curve.
         task: Name of the task that is trained on.
         init: The weights that training starts from.
         fingerprint: Protocol fingerprint of the validations.
@@ -62,6 +67,8 @@ class Start(Strict):
         versions: Versions of this program, Python and the libraries that matter.
         track: The track that pins everything but the method; null, and absent in older logs, for an
             open run.
+        plugins: SHA-256 of the files with the code of the run's plug-ins, by the name of the file
+            or module; absent in logs of runs that had none.
     """
 
     kind: Literal["start"] = "start"
@@ -78,6 +85,9 @@ class Start(Strict):
     engine: dict[str, Any]
     versions: dict[str, str]
     track: TrackClaim | None = None
+    plugins: Annotated[dict[PluginName, Sha256], Field(max_length=MAX_PLUGINS)] = Field(
+        default_factory=dict
+    )
 
     @field_validator("configuration", "engine")
     @classmethod

@@ -17,7 +17,8 @@ from baselines.algorithms.advantage.gigpo import GiGPO
 from baselines.algorithms.clipping.base import Clipping, TokenBatch
 from baselines.algorithms.clipping.cispo import CISPO
 from baselines.algorithms.clipping.gspo import GSPO
-from baselines.algorithms.part import ENTRY_POINTS, load_entry_points, load_plugin
+from baselines.algorithms.part import ENTRY_POINTS, load_entry_points
+from baselines.algorithms.plugins import load_plugin
 from baselines.config.layers import resolve
 from benchmark.cli.main import main
 from benchmark.logs.metrics import METRICS, VALIDATION_METRICS

@@ -74,6 +74,14 @@ def _reproduce(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--seed", type=seed, help="seed of one training run (default: all, one by one)"
     )
     parser.add_argument(
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="a module or .py file that the training was given with its own --plugin; its hash "
+        "must be that in the log; repeatable",
+    )
+    parser.add_argument(
         "--dry-run",
         action="store_true",
         help="print the commands and exit, with code 1 if they cannot run here",

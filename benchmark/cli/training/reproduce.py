@@ -3,13 +3,16 @@
 import argparse
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchmark.cli.from_baselines import check_init, train_command
 from benchmark.cli.say import say
 from benchmark.commands_of_entry import (
     Commands,
+    TrainCommandOf,
     command_text,
     commands_of,
     first_difference,
@@ -29,12 +32,18 @@ from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
 from benchmark.versions import versions
 from tasks.errors import UserError, suggestion
 
+if TYPE_CHECKING:
+    from baselines.algorithms.plugins import Plugin
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     entry = read_accepted(_find(arguments.entry, Path(arguments.submissions)))
     out = arguments.out or reproduction_folder(entry.folder.name)
-    plans = [(point, _commands(point, out)) for point in _points(entry, arguments.seed)]
+    train_again = partial(train_command, plugins=_plugins(arguments.plugin))
+    plans = [
+        (point, _commands(point, train_again, out)) for point in _points(entry, arguments.seed)
+    ]
     for _, commands in plans:
         if (missing := lacking(commands.device)) is not None:
             say(
@@ -90,9 +99,18 @@ def _points(entry: Entry, seed: int | None) -> Sequence[ReadCheckpoint]:
     return found
 
 
-def _commands(point: ReadCheckpoint, out: str) -> Commands:
+def _plugins(names: Sequence[str]) -> "Mapping[str, Plugin]":
+    """Load plug-ins; without any, nothing of the trainer is imported."""
+    if not names:
+        return {}
+    from baselines.algorithms.plugins import load_plugins
+
+    return load_plugins(names)
+
+
+def _commands(point: ReadCheckpoint, train_again: TrainCommandOf, out: str) -> Commands:
     manifests = [run.manifest for run in point.runs]
-    return commands_of(point.checkpoint.seed, manifests, point.log, train_command, out)
+    return commands_of(point.checkpoint.seed, manifests, point.log, train_again, out)
 
 
 def _problems(point: ReadCheckpoint, commands: Commands) -> list[str]:

@@ -66,6 +66,7 @@ def config_text(training: "TrainingRun", arguments: argparse.Namespace, engine: 
         f"recipe: {arguments.recipe}",
         _pinned(training, arguments),
         f"init: {_identity(training.init.identity)}",
+        *(f"plug-in: {name}, SHA-256 {sha256}" for name, sha256 in training.plugins.items()),
         f"seed: {training.seed}",
         f"engine: {engine}",
         f"processes: {process_count()}",

@@ -63,16 +63,16 @@ if TYPE_CHECKING:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from baselines.algorithms.part import load_plugin
+    from baselines.algorithms.plugins import load_plugins
     from baselines.training.tracking import check_trackers
 
-    for plugin in arguments.plugin:
-        load_plugin(plugin)
+    plugins = load_plugins(arguments.plugin)
     plan = None if arguments.gpus is None else divide(arguments)
     whole, arguments = arguments, arguments if plan is None else as_trainer(arguments, plan)
     processes = process_count() if plan is None else len(plan.training)
     track = find_track(arguments)
     training, origin = _open_run(arguments) if track is None else _track_run(arguments, track)
+    training = replace(training, plugins={name: each.sha256 for name, each in plugins.items()})
     check_trackers(arguments.tracker)
     check_engine(training, arguments, processes)
     set_threads(arguments.threads)

@@ -151,6 +151,10 @@ def _check_seeds(entry: Entry, logs: Sequence[TrainingLog]) -> Iterator[Finding]
             problem = f"has other settings than {first.path}"
             fix = "send seeds of one recipe with the same configuration"
             yield Finding(str(other.path), "configuration", problem, fix)
+        if first.start.plugins != other.start.plugins:
+            problem = f"was trained with other plug-ins, or other code of them, than {first.path}"
+            fix = "send seeds that were trained with the same code"
+            yield Finding(str(other.path), "line 1, plugins", problem, fix)
     traces = [(log, traced(log)) for log in logs]
     for (first, theirs), (other, mine) in combinations(traces, 2):
         if equal := equal_updates(mine, all_hashes(theirs)):

@@ -66,7 +66,8 @@ class Allowance:
             Rejected: There is no more room.
         """
         start = log.start
-        weight = sum(map(_values, (start.configuration, start.engine, start.versions)))
+        facts = (start.configuration, start.engine, start.versions, start.plugins)
+        weight = sum(map(_values, facts))
         weight += _VALIDATION * len(log.validations)
         self._take(weight + sum(_UPDATE + _NUMBER * len(line.values) for line in log.updates))
 

@@ -79,7 +79,7 @@ def test_a_rate_whose_steps_are_not_finite_solves_nothing(run: TrainingRun) -> N
 def test_a_log_of_another_run_is_not_judged(run: TrainingRun) -> None:
     short = tuning_runs(run, RULE)[1e-3]
     other = short.configuration | {"entropy_coef": 0.5}
-    for changes in ({"seed": 7}, {"configuration": other}):
+    for changes in ({"seed": 7}, {"configuration": other}, {"plugins": {"rank.py": "a" * 64}}):
         log_of(short, [1.0, 1.0, 0.25, 0.5], **changes)
         assert tuning_success(short, RULE) is None
 

@@ -141,6 +141,13 @@ def test_a_resumed_run_appends_and_keeps_the_order(tmp_path: Path) -> None:
     assert [line["kind"] for line in map(json.loads, path.open())] == ["start", "update", "update"]
 
 
+def test_a_start_may_name_plugins(tmp_path: Path) -> None:
+    named = {f"_rank{n}.py": sha256_text(str(n)) for n in range(16)}
+    path = write_log(tmp_path, [start_line(plugins=named)])
+    assert read_training_log(path).start.plugins == named
+    assert read_training_log(write_log(tmp_path, [start_line()])).start.plugins == {}
+
+
 def test_a_log_begins_with_its_start(tmp_path: Path) -> None:
     with TrainingLogWriter(tmp_path / LOG) as writer:
         with pytest.raises(ValueError, match="only the first line of a log"):
@@ -351,6 +358,10 @@ def test_a_bad_line_is_refused_with_its_place(
         ({"seed": -1}, "seed: "),
         ({"init": {"name": "x"}}, "init.kind: "),
         ({"extra": 1}, "extra: Extra inputs"),
+        ({"plugins": None}, "plugins: "),
+        ({"plugins": {"rank.py": "a" * 63}}, "plugins.rank.py: "),
+        ({"plugins": {"../rank.py": "a" * 64}}, r"plugins.../rank.py.\[key\]: "),
+        ({"plugins": {f"{n}.py": "a" * 64 for n in range(17)}}, "plugins: .* at most 16 items"),
     ],
 )
 def test_a_bad_start_is_refused(change: dict[str, Any], message: str, tmp_path: Path) -> None:

@@ -78,6 +78,10 @@ def test_other_settings_are_another_curve_that_says_so(tmp_path: Path) -> None:
     assert [c.label for c in curves_of(three)][1] == "grpo, learning_rate 0.0001, a 1, \u2026"
     task = starts(tmp_path / "task", start_line(), start_line(task="webshop"))
     assert [c.label for c in curves_of(task)] == ["grpo, task sokoban", "grpo, task webshop"]
+    code = [start_line("rank", plugins={"rank.py": digit * 64}) for digit in "ab"]
+    assert [c.label for c in curves_of(starts(tmp_path / "code", *code))] == [
+        f"rank, plugins rank.py {digit * 15}\u2026" for digit in "ab"
+    ]
 
 
 def test_runs_are_named_by_as_much_of_their_folders_as_it_takes(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from baselines.algorithms.advantage.base import Advantage
 from benchmark.cli.main import EXIT_USER_ERROR, main
 from benchmark.cli.training.reproduce import _call
 from benchmark.engines.core import devices
@@ -18,6 +19,7 @@ from benchmark.submissions.parts import RunUpload
 from benchmark.submissions.prepare import prepare
 from tests.support.submissions.small import Copy, Json, about, played_by
 from tests.support.training.logs import Line
+from tests.support.training.plugins import RANK, sha256_of
 
 SMALL = (
     "rollout.groups=2",
@@ -209,3 +211,29 @@ def test_an_init_that_has_changed_is_said(
     copy.log(change, seed=7)
     found = refused(capsys, tmp_path, "20260102_small")
     assert "the shipped init has changed" in found
+
+
+def test_plugins_are_asked_for_and_checked(
+    entries: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = Copy(Path(shutil.copytree(entries / "20260102_small", tmp_path / "20260102_small")))
+    plugin = tmp_path / "rank.py"
+    plugin.write_text(RANK)
+
+    def change(lines: list[Line]) -> None:
+        lines[0]["plugins"] = {"rank.py": sha256_of(RANK)}
+
+    copy.log(change, seed=7)
+    needed = f"the training needs the code of its plug-ins, rank.py (SHA-256 {sha256_of(RANK)}): "
+    assert needed in refused(capsys, tmp_path, "20260102_small")
+    dry = ("20260102_small", "--dry-run")
+    assert reproduce(tmp_path, *dry) == 1
+    assert f"note: {needed}" in capsys.readouterr().err
+    try:
+        assert reproduce(tmp_path, *dry, "--plugin", str(plugin)) == 0
+        assert f" --plugin {plugin} " in capsys.readouterr().out
+        plugin.write_text(RANK + "\n")
+        assert reproduce(tmp_path, *dry, "--plugin", str(plugin)) == 1
+        assert "but the training's rank.py has" in capsys.readouterr().err
+    finally:
+        Advantage.choices.pop("rank", None)

@@ -111,6 +111,23 @@ def test_a_method_that_this_program_does_not_know_is_a_finding(copies: Copies) -
     assert "line 1, recipe: the log's configuration is not valid in this version" in found[0]
 
 
+def test_a_method_of_plugins_is_taken_if_all_seeds_have_the_same_code(copies: Copies) -> None:
+    def own(line: Line) -> None:
+        line |= {"recipe": "ranked", "plugins": {"rank.py": "a" * 64}}
+        line["configuration"]["advantage"] = {"name": "rank"}
+
+    copy = on_track(copies("trained"), own)
+    copy.about(lambda about: about["method"].update(recipe="ranked"))
+    assert problems(copy, TRACK) == []
+    copy.log(lambda lines: lines[0]["plugins"].update({"rank.py": "b" * 64}), SEEDS[1])
+    (found,) = problems(copy, TRACK)
+    assert found == (
+        f"training/s{SEEDS[1]}.jsonl.zst, line 1, plugins: was trained with other plug-ins, or "
+        f"other code of them, than training/s{SEEDS[0]}.jsonl.zst; send seeds that were trained "
+        "with the same code"
+    )
+
+
 def test_many_changed_settings_are_counted(copies: Copies) -> None:
     extra = {f"setting{number}": number for number in range(30)}
     copy = on_track(copies("trained"), lambda line: line["configuration"].update(extra))

@@ -1,0 +1,137 @@
+"""Plug-ins: files and modules with choices of the user's, and the hash of their code."""
+
+import hashlib
+import importlib
+import importlib.util
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from baselines.algorithms.part import Choice
+from benchmark.logs.lines import MAX_PLUGINS, PluginName
+from tasks.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """A plug-in that is loaded.
+
+    Attributes:
+        name: What a log calls it: the file's name, or the module's.
+        sha256: Of the file with its code, in hexadecimal. Of a package it is the `__init__` file:
+            other files that the code imports are not in it.
+        given: What `--plugin` names.
+    """
+
+    name: str
+    sha256: str
+    given: str
+
+
+class _Given(SourceFileLoader):
+    """Runs the very bytes that were hashed, and no compiled code of an older file."""
+
+    def __init__(self, name: str, path: str, content: bytes) -> None:
+        super().__init__(name, path)
+        self._content = content
+
+    def get_code(self, fullname: str) -> Any:
+        return self.source_to_code(self._content, self.path)
+
+
+def load_plugins(names: Sequence[str]) -> Mapping[str, Plugin]:
+    """Load the plug-ins of a command, by their names in the log.
+
+    Raises:
+        UserError: One cannot be loaded (`load_plugin`), two have one name, or there are too many.
+    """
+    found: dict[str, Plugin] = {}
+    for name in names:
+        plugin = load_plugin(name)
+        other = found.setdefault(plugin.name, plugin)
+        if other.sha256 != plugin.sha256:
+            raise UserError(
+                f"--plugin {other.given} and {name}: a log would call both {plugin.name}; "
+                "rename one of the files"
+            )
+    if len(found) > MAX_PLUGINS:
+        raise UserError(f"--plugin: {len(found)} plug-ins, but a log names {MAX_PLUGINS} at most")
+    return found
+
+
+def load_plugin(name: str) -> Plugin:
+    """Import a module of the user's, whose choices recipes can then name.
+
+    Args:
+        name: A module that Python finds, or a file that ends in `.py`.
+
+    Raises:
+        UserError: It cannot be imported, has a choice whose name is taken, has none, or its own
+            name cannot stand in a log.
+    """
+    file = name.endswith(".py")
+    if file and not Path(name).is_file():
+        raise UserError(f"--plugin {name} is not a file")
+    called = Path(name).name if file else name
+    try:
+        TypeAdapter(PluginName).validate_python(called)
+    except ValidationError as error:
+        raise UserError(
+            f"--plugin {name}: logs name it {called}: rename it to at most 100 letters, digits and "
+            "_ . + @ -, beginning with a letter, a digit or _"
+        ) from error
+    before = _choices()
+    try:
+        if file:
+            module, content = _run_file(Path(name))
+        else:
+            module = importlib.import_module(name)
+            content = _code_of(module, name)
+    except (ImportError, SyntaxError, ValueError) as error:
+        raise UserError(f"--plugin {name} cannot be imported: {error}") from error
+    except OSError as error:
+        raise UserError(f"--plugin {name} cannot be read: {error.strerror}") from error
+    after = _choices()
+    # A module that was imported before has entered its choices then.
+    known = any(f"{choice.__module__}.".startswith(f"{module.__name__}.") for choice in after)
+    if after == before and not known:
+        raise UserError(
+            f"--plugin {name} adds no choice: it needs a subclass of Advantage or Clipping with "
+            'name: Literal["NAME"] = "NAME"'
+        )
+    return Plugin(called, hashlib.sha256(content).hexdigest(), name)
+
+
+def _run_file(path: Path) -> tuple[ModuleType, bytes]:
+    """Run a file as a module; gives its content, too."""
+    content = path.read_bytes()
+    # Under a name that no other module has: the file may be called `random.py`.
+    own = f"plugin of {path.resolve()}"
+    spec = importlib.util.spec_from_loader(own, _Given(own, str(path), content))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module, content
+
+
+def _code_of(module: ModuleType, name: str) -> bytes:
+    """The file that a module was loaded from.
+
+    Raises:
+        UserError: There is none.
+    """
+    if module.__file__ is None:
+        raise UserError(f"--plugin {name} has no file of its own: name the module with the class")
+    return Path(module.__file__).read_bytes()
+
+
+def _choices() -> set[type[Choice]]:
+    """All that can be chosen now, of all dimensions."""
+    return {each for dimension in Choice.__subclasses__() for each in dimension.choices.values()}

@@ -1,0 +1,117 @@
+"""Plug-ins: what is loaded, its hash, and what is refused; a run of other code is another run."""
+
+import hashlib
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from baselines.algorithms.advantage.base import Advantage
+from baselines.algorithms.plugins import load_plugin, load_plugins
+from baselines.config.layers import resolve
+from baselines.config.run import TrainingRun
+from baselines.inits.registry import find_model
+from tasks.errors import UserError
+from tasks.registry import load_task
+from tasks.seeding import canonical_json, sha256_text
+from tests.support.training.plugins import LONGER, RANK, sha256_of
+
+
+@pytest.fixture(autouse=True)
+def _no_choice_is_left() -> Iterator[None]:
+    yield
+    Advantage.choices.pop("rank", None)
+
+
+def test_a_plugin_is_named_and_hashed_and_its_file_runs_as_it_is_now(tmp_path: Path) -> None:
+    path = tmp_path / "rank.py"
+    for content in (RANK, LONGER):
+        path.write_text(content)
+        found = load_plugin(str(path))
+        assert (found.name, found.given) == ("rank.py", str(path))
+        assert found.sha256 == hashlib.sha256(content.encode()).hexdigest()
+        # The longer one has a constant more.
+        fields = Advantage.choices["rank"].model_fields
+        assert ("scale" in fields) == (content is LONGER)
+    assert [each.name for each in tmp_path.iterdir()] == ["rank.py"]
+
+
+@pytest.mark.parametrize("file", ["rank_module.py", "rank_module/__init__.py"])
+def test_of_a_module_the_file_is_hashed_that_it_was_loaded_from(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(RANK)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "rank_module", raising=False)
+    # It is imported once; the second time, its choices are there already.
+    for _ in range(2):
+        found = load_plugin("rank_module")
+        assert (found.name, found.sha256) == ("rank_module", sha256_of(RANK))
+    monkeypatch.delitem(sys.modules, "rank_module")
+
+
+def test_a_plugin_may_bring_the_choices_of_another_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere_rank.py").write_text(RANK)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "rank.py").write_text("import elsewhere_rank\n")
+    assert load_plugin(str(tmp_path / "rank.py")).sha256 == sha256_of("import elsewhere_rank\n")
+    monkeypatch.delitem(sys.modules, "elsewhere_rank")
+
+
+def test_what_adds_no_choice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rank.py"
+    path.write_text("class Rank: pass\n")
+    message = "adds no choice: it needs a subclass of Advantage or Clipping with name: Literal"
+    for name in (str(path), "json.tool"):
+        with pytest.raises(UserError, match=f"--plugin {name} {message}"):
+            load_plugin(name)
+
+
+def test_names_that_a_log_cannot_tell_apart_or_hold_are_refused(tmp_path: Path) -> None:
+    paths = [tmp_path / folder / "rank.py" for folder in ("a", "b")]
+    for path, content in zip(paths, (RANK, RANK), strict=True):
+        path.parent.mkdir()
+        path.write_text(content)
+    one, other = map(str, paths)
+    assert list(load_plugins([one, one])) == ["rank.py"]
+    Advantage.choices.pop("rank")
+    paths[1].write_text(RANK.replace('"rank"', '"order"'))
+    with pytest.raises(UserError, match=r"a log would call both rank\.py; rename one"):
+        load_plugins([one, other])
+    Advantage.choices.pop("order")
+    odd = tmp_path / "my rank.py"
+    odd.write_text(RANK)
+    with pytest.raises(UserError, match=r"logs name it my rank\.py: rename it"):
+        load_plugin(str(odd))
+    assert "order" not in Advantage.choices
+
+
+def test_an_unknown_choice_ends_with_the_option_for_an_own_class() -> None:
+    with pytest.raises(UserError, match=r"there is no 'rank'; there are .* --plugin FILE\.py\)$"):
+        resolve("grpo", "tiny", ["sokoban"], ["advantage.name=rank"])
+
+
+def test_the_identity_of_a_run_has_its_code_and_without_any_is_what_it_was() -> None:
+    config, init = resolve("grpo", "tiny", ["sokoban"]), find_model("tiny-sokoban")
+    plain = TrainingRun("grpo", config, (load_task("sokoban"),), init, 7, Path("run"))
+    # As checkpoints have it that were written before plug-ins were hashed.
+    settings = plain.configuration
+    for part, name in (
+        ("optimization", "micro_batch_tokens"),
+        ("optimization", "gradient_checkpointing"),
+        ("optimization", "updates"),
+        ("rollout", "concurrency"),
+    ):
+        del settings[part][name]
+    del settings["checkpoint_every"]
+    assert plain.sha256 == sha256_text(canonical_json([settings, init.identity.sha256, 7]))
+    assert not any("plug-in" in name for name in plain.facts)
+    one, other = (replace(plain, plugins={"rank.py": digit * 64}) for digit in "ab")
+    assert len({plain.sha256, one.sha256, other.sha256}) == 3
+    assert one.facts == plain.facts | {"plug-in rank.py": "a" * 64}

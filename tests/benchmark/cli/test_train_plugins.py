@@ -1,0 +1,123 @@
+"""`train --plugin` and `reproduce --plugin`: the code of a user's own class is part of a run."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from baselines.algorithms.advantage.base import Advantage
+from baselines.algorithms.plugins import load_plugins
+from baselines.config.layers import resolve
+from baselines.inits.registry import read_registry
+from baselines.reproduction import train_command
+from benchmark.cli.main import EXIT_USER_ERROR, main
+from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
+from tasks.errors import UserError
+from tests.support.training.logs import start_line, update_line, write_log
+from tests.support.training.plugins import LONGER, RANK, RECIPE, sha256_of
+from tests.support.training.runs import SMALL
+
+
+@pytest.fixture(autouse=True)
+def _no_choice_is_left() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+    Advantage.choices.pop("rank", None)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder with the plug-in and a recipe that names its class."""
+    (tmp_path / "rank.py").write_text(RANK)
+    (tmp_path / "ranked.yaml").write_text(RECIPE)
+    return tmp_path
+
+
+def train(place: Path, *more: str) -> int:
+    sets = [word for own in (*SMALL, "optimization.updates=1") for word in ("--set", own)]
+    command = ["train", "--recipe", str(place / "ranked.yaml"), "--init", "tiny-sokoban"]
+    return main([*command, "--out", str(place / "run"), *sets, *more])
+
+
+def refused(capsys: pytest.CaptureFixture[str], code: int) -> str:
+    assert code == EXIT_USER_ERROR
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_a_run_names_its_code_and_is_not_resumed_with_another(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugin = ("--plugin", str(place / "rank.py"))
+    assert train(place, *plugin) == 0
+    start = json.loads((place / "run" / LOG).read_text().splitlines()[0])
+    assert start["plugins"] == {"rank.py": sha256_of(RANK)}
+    head = (place / "run" / "config.yaml").read_text()
+    assert f"# plug-in: rank.py, SHA-256 {sha256_of(RANK)}\n" in head
+    # The same behavior in other words: no setting differs, and still nobody can know.
+    other = RANK + "\n"
+    (place / "rank.py").write_text(other)
+    line = refused(capsys, train(place, *plugin))
+    assert line.endswith(
+        "choose another --out (the code of plug-in rank.py differs: SHA-256 "
+        f"{sha256_of(RANK)[:12]}..., now SHA-256 {sha256_of(other)[:12]}...)"
+    )
+    # What explains a difference stands before the setting that it brings.
+    (place / "rank.py").write_text(LONGER)
+    line = refused(capsys, train(place, *plugin))
+    assert f"now SHA-256 {sha256_of(LONGER)[:12]}...; advantage.scale none, now 1.0)" in line
+    (place / "rank.py").write_text(RANK)
+    assert train(place, *plugin) == 0
+
+
+@pytest.mark.slow
+def test_a_run_without_plugins_has_no_such_field(tmp_path: Path) -> None:
+    (tmp_path / "ranked.yaml").write_text(RECIPE.replace("rank}", "grpo}"))
+    assert train(tmp_path) == 0
+    start = json.loads((tmp_path / "run" / LOG).read_text().splitlines()[0])
+    assert "plugins" not in start
+    assert "plug-in" not in (tmp_path / "run" / "config.yaml").read_text()
+
+
+def test_mistakes_are_one_line(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = refused(capsys, train(place))
+    assert "advantage.name: there is no 'rank'; there are" in line
+    assert line.endswith("(your own class needs --plugin FILE.py)")
+    (place / "rank.py").write_text("RANK = 1\n")
+    line = refused(capsys, train(place, "--plugin", str(place / "rank.py")))
+    assert f"--plugin {place / 'rank.py'} adds no choice" in line
+
+
+def log_of(place: Path, **changes: Any) -> TrainingLog:
+    """A log of a run with the plug-in."""
+    plugins = load_plugins([str(place / "rank.py")])
+    config = resolve(str(place / "ranked.yaml"), "tiny", ["sokoban"]).model_dump(mode="json")
+    init = {"name": "tiny-sokoban", "sha256": read_registry()["tiny-sokoban"].sha256}
+    facts: dict[str, Any] = {
+        "configuration": {**config, "tasks": {"sokoban": {}}},
+        "init": {**init, "kind": "init", "revision": None},
+        "plugins": {name: each.sha256 for name, each in plugins.items()},
+    }
+    start = start_line("ranked", 3, **facts | changes)
+    return read_training_log(write_log(place / "log.jsonl", [start, update_line(1)]))
+
+
+def test_a_run_is_repeated_with_its_own_code_alone(place: Path) -> None:
+    log, path = log_of(place), str(place / "rank.py")
+    words = train_command(log, "out", load_plugins([path])).words
+    assert words[words.index("--plugin") + 1] == path
+    Advantage.choices.pop("rank")
+    with pytest.raises(UserError) as caught:
+        train_command(log, "out")
+    assert str(caught.value) == (
+        f"the training needs the code of its plug-ins, rank.py (SHA-256 {sha256_of(RANK)}): ask "
+        "the authors for it, and name it with `reproduce --plugin`"
+    )
+    (place / "rank.py").write_text(LONGER)
+    with pytest.raises(UserError, match=r"but the training's rank\.py has .*: name the code"):
+        train_command(log, "out", load_plugins([path]))
