@@ -152,12 +152,12 @@ def find_last(
     if state.configuration != configuration:
         raise UserError(
             f"{folder} has a run with another configuration, init or seed; choose "
-            "another --out" + _what_differs(folder / LOG, facts)
+            "another --out" + what_differs(folder / LOG, facts)
         )
     return state
 
 
-def _what_differs(path: Path, facts: Mapping[str, Any]) -> str:
+def what_differs(path: Path, facts: Mapping[str, Any]) -> str:
     """The settings that a log's run has otherwise, as the end of a sentence."""
     if not facts or not path.exists():
         return ""

@@ -44,6 +44,8 @@ class RunCost:
         validation_s: Seconds of one validation.
         updates: Of the run.
         validations: Of the run.
+        tuning_updates: Of short trainings that come first, without a validation; in updates with
+            as many episodes as the run's have.
         peak_gib: Of this process so far, all together: measured; on its GPU where it has one.
         measured: What was measured, for people.
     """
@@ -55,6 +57,7 @@ class RunCost:
     validation_s: float
     updates: int
     validations: int
+    tuning_updates: float
     peak_gib: float
     measured: str
 
@@ -62,18 +65,28 @@ class RunCost:
         """For people."""
         update = self.rollout_s + self.learn_s
         whole = self.updates * update + self.validations * self.validation_s
+        first = self.tuning_updates * update
+        tuning = (
+            f"the tuning before it: {self.tuning_updates:.0f} updates, about {_time(first)}; "
+            f"together about {_time(first + whole)}"
+        )
         return "\n".join(
             [
                 f"one update: about {self.rows:.0f} rows, {self.tokens:,.0f} tokens; "
                 f"{self.rollout_s:.1f} s of playing, {self.learn_s:.1f} s of learning",
                 f"one validation: about {self.validation_s:.1f} s",
                 f"the run: {self.updates} updates and {self.validations} validations, about "
-                f"{timedelta(seconds=round(whole))} (h:mm:ss)",
+                f"{_time(whole)} (h:mm:ss)",
+                *([tuning] if self.tuning_updates else []),
                 f"peak memory, including libraries and engine: {self.peak_gib:.2f} GiB (measured)",
                 f"measured: {self.measured}; the rest is scaled by each task's tokens, assuming "
                 "one attempt of dynamic sampling and a constant episode length",
             ]
         )
+
+
+def _time(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))
 
 
 def computed(run: "TrainingRun", layout: Layout) -> str:
@@ -113,13 +126,19 @@ def _measured(groups: Sequence[PlayedGroup]) -> dict[str, _Measured]:
     return found
 
 
-async def measure(run: "TrainingRun", engine: Engine | None, accelerator: Accelerator) -> RunCost:
+async def measure(
+    run: "TrainingRun",
+    engine: Engine | None,
+    accelerator: Accelerator,
+    tuning_updates: float = 0.0,
+) -> RunCost:
     """Play a few groups, learn from them once with a learning rate of 0, and extrapolate.
 
     Args:
         run: What is to be estimated.
         engine: Started, with the init's weights; None where the main process has the only one.
         accelerator: Processes and devices.
+        tuning_updates: See `RunCost`.
 
     Raises:
         UserError: The run could not be made.
@@ -172,6 +191,7 @@ async def measure(run: "TrainingRun", engine: Engine | None, accelerator: Accele
         validation_s=played * held_out_tokens / tokens,
         updates=optimization.updates,
         validations=2 + (optimization.updates - 1) // every if every else 0,
+        tuning_updates=tuning_updates,
         peak_gib=peak,
         measured=f"{episodes} episodes of {count} groups played, and {len(rows)} rows trained "
         "on, on this machine, now",

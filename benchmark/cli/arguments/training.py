@@ -102,8 +102,14 @@ def _add_configuration(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--results",
         metavar="DIR",
-        help="on a track: a study's results, for the tuned learning rate (default: "
-        "baselines/results)",
+        help="on a track: a study's results, for the tuned learning rate, also of a custom recipe "
+        "by its name (default: baselines/results)",
+    )
+    parser.add_argument(
+        "--tuning",
+        metavar="DIR",
+        help="on a track: folder of the short trainings that find the learning rate, which seeds "
+        "can share (default: OUT/tuning)",
     )
     parser.add_argument(
         "--chat-template-kwargs",

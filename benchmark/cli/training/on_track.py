@@ -2,12 +2,13 @@
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmark.cli.from_baselines import find_model
 from benchmark.flat import flat
+from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import ModelSource
 from benchmark.stats.formatting import percent_text
 from benchmark.track_schema import FREE, LEARNING_RATE, RateGrid, Track
@@ -30,6 +31,8 @@ def find_track(arguments: argparse.Namespace) -> Track | None:
     if arguments.track is None:
         if arguments.results is not None:
             raise UserError("--results needs a --track: it holds a track's tuned learning rates")
+        if arguments.tuning is not None:
+            raise UserError("--tuning needs a --track: it holds the search for a rate of its grid")
         return None
     track = load_track(arguments.track)
     given = [name for name in ("init", "task", "scale") if getattr(arguments, name) is not None]
@@ -81,11 +84,12 @@ def track_config(
         track: The track.
         recipe: Name of the recipe, or its file.
         own: Settings, `key=value` each.
-        results: Folder of results that has the tuned rates; None for the shipped one.
+        results: Folder of results that has the tuned rates, also of custom recipes, by their names;
+            None for the shipped one, which has those of shipped recipes alone.
 
     Returns:
         The configuration, and where its learning rate is from in a line. None if it is not known
-        yet: then it has the lowest of the grid, and `tune` finds the one to train with.
+        yet: then it has the lowest of the grid, and `Tuning` finds the one to train with.
 
     Raises:
         UserError: The recipe, its rate or a setting cannot be used.
@@ -94,11 +98,13 @@ def track_config(
     from baselines.tracks.registry import read_rates, settings_on_track
 
     users, rule = own_settings(own), track.learning_rate
+    # A custom recipe cannot have a shipped one's name (`read_recipe`).
+    name = recipe if results is None else Path(recipe).stem
     if LEARNING_RATE in flat(users):
         rate, origin = rule.rates[0], "your own"
     elif not isinstance(rule, RateGrid):
         rate, origin = rule.fixed, f"fixed by track {track.name}"
-    elif (tuned := read_rates(track, results).get(recipe)) is not None:
+    elif (tuned := read_rates(track, results).get(name)) is not None:
         rate, origin = tuned, f"tuned by the study of track {track.name}"
     else:
         rate, origin = rule.rates[0], None
@@ -106,70 +112,130 @@ def track_config(
     return check(settings, f"recipe {recipe} on track {track.name}"), origin
 
 
-def tuning_text(track: Track, processes: int) -> str:
-    """What is tuned, in a line, before it is begun.
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """The search for the learning rate of a run by the rule of its track.
 
-    Args:
-        track: Whose rate is to be found.
-        processes: Of the run.
-
-    Raises:
-        UserError: Several processes are to tune.
+    Attributes:
+        track: The track; it has a grid of rates.
+        trials: The short trainings, by rate; some may be finished.
     """
-    rule = track.learning_rate
-    assert isinstance(rule, RateGrid)
-    if processes > 1:
-        raise UserError(
-            f"the learning rate on track {track.name} is tuned by a single process "
-            "first: run the command without accelerate launch or --gpus, or set "
-            "optimization.learning_rate with --set"
+
+    track: Track
+    trials: "Mapping[float, TrainingRun]"
+
+    @property
+    def rule(self) -> RateGrid:
+        """How the track chooses."""
+        assert isinstance(self.track.learning_rate, RateGrid)
+        return self.track.learning_rate
+
+    @property
+    def left(self) -> "Sequence[TrainingRun]":
+        """The short trainings that are not finished."""
+        from baselines.tracks.tuning import tuning_success
+
+        return [run for run in self.trials.values() if tuning_success(run, self.rule) is None]
+
+    def updates_left(self, training: "TrainingRun") -> float:
+        """What the short trainings have still to do, in updates with a run's number of episodes."""
+        from baselines.tracks.tuning import updates_left
+
+        wanted = sum(updates_left(run, self.rule) * _episodes(run) for run in self.left)
+        return wanted / _episodes(training)
+
+    def text(self, processes: int) -> str:
+        """What is tuned, in a line, before it is begun.
+
+        Args:
+            processes: Of the run.
+
+        Raises:
+            UserError: Several processes are to tune.
+        """
+        left, rule = self.left, self.rule
+        folder = next(iter(self.trials.values())).folder.parent
+        if not left:
+            return f"learning rate: the tuning in {folder} is finished"
+        if processes > 1:
+            raise UserError(
+                f"the learning rate on track {self.track.name} is tuned by a single process "
+                "first: run the command without accelerate launch or --gpus, or set "
+                "optimization.learning_rate with --set"
+            )
+        rates = ", ".join(f"{rate:g}" for rate in rule.grid)
+        done = len(self.trials) - len(left)
+        return (
+            f"learning rate: tuning over {rates} first, with {rule.updates} updates each "
+            f"on seed {rule.seed}, judged by the rollouts"
+            + (f"; {done} of {len(self.trials)} are finished in {folder}" if done else "")
         )
-    rates = ", ".join(f"{rate:g}" for rate in rule.grid)
-    return (
-        f"learning rate: tuning over {rates} first, with {rule.updates} updates each "
-        f"on seed {rule.seed}, judged by the rollouts"
-    )
+
+    def settle(
+        self, training: "TrainingRun", train: "Callable[[TrainingRun], object]"
+    ) -> "tuple[TrainingRun, str]":
+        """Find the learning rate; short trainings that are finished are not made again.
+
+        Args:
+            training: The run, at any rate.
+            train: Makes one of the short trainings.
+
+        Returns:
+            The run at the rate that was found, and what was found in a line.
+
+        Raises:
+            UserError: A short training cannot be made, or was stopped early.
+        """
+        from baselines.tracks.tuning import best_rate, tuning_success, with_rate
+
+        successes: dict[float, float] = {}
+        for rate, run in self.trials.items():
+            if tuning_success(run, self.rule) is None:
+                train(run)
+            success = tuning_success(run, self.rule)
+            if success is None:
+                raise UserError(f"the tuning in {run.folder} did not finish: remove the folder")
+            successes[rate] = success
+        rate = best_rate(successes)
+        return replace(training, config=with_rate(training.config, rate)), _found(rate, successes)
 
 
-def tune(
-    training: "TrainingRun",
-    track: Track,
-    recipe: str,
-    train: "Callable[[TrainingRun], object]",
-) -> "tuple[TrainingRun, str]":
-    """Find the learning rate of a run by the rule of its track.
-
-    Short trainings that are finished are not made again.
+def find_tuning(
+    training: "TrainingRun", track: Track, recipe: str, folder: Path | None
+) -> "Tuning":
+    """The search for a run's learning rate, with what is finished of it.
 
     Args:
         training: The run, at any rate.
-        track: Its track.
+        track: Its track, which has a grid of rates.
         recipe: Its recipe, as in the command.
-        train: Makes one of the short trainings.
-
-    Returns:
-        The run at the rate that was found, and what was found in a line.
+        folder: Of the short trainings; None for one in the run's own.
 
     Raises:
-        UserError: A short training cannot be made, or was stopped early.
+        UserError: The folder has short trainings of another run.
     """
     from baselines.tracks.registry import resolve_on_track
-    from baselines.tracks.tuning import best_rate, tuning_runs, tuning_success, with_rate
+    from baselines.tracks.tuning import is_of, tuning_runs
+    from baselines.training.checkpoints import what_differs
 
     rule = track.learning_rate
     assert isinstance(rule, RateGrid)
     # As the track has it, whatever is set for this run.
     pinned = replace(training, config=resolve_on_track(track, recipe, rule.grid[0]))
-    successes: dict[float, float] = {}
-    for rate, run in tuning_runs(pinned, rule).items():
-        if tuning_success(run, rule) is None:
-            train(run)
-        success = tuning_success(run, rule)
-        if success is None:
-            raise UserError(f"the tuning in {run.folder} did not finish: remove the folder")
-        successes[rate] = success
-    rate = best_rate(successes)
-    return replace(training, config=with_rate(training.config, rate)), _found(rate, successes)
+    trials = tuning_runs(pinned, rule, folder)
+    for run in trials.values():
+        path = run.folder / LOG
+        if path.exists() and not is_of(read_training_log(path, allow_torn=True), run):
+            raise UserError(
+                f"{run.folder} has the short training of another run; choose another --tuning"
+                + what_differs(path, run.facts)
+            )
+    return Tuning(track, trials)
+
+
+def _episodes(run: "TrainingRun") -> int:
+    """Episodes of an update, without dynamic sampling."""
+    return run.config.rollout.groups * run.config.rollout.group_size
 
 
 def _found(rate: float, successes: Mapping[float, float]) -> str:

@@ -34,12 +34,12 @@ from benchmark.cli.training.engines import (
 )
 from benchmark.cli.training.gpus import as_trainer, divide, fit, launch, launched
 from benchmark.cli.training.on_track import (
+    Tuning,
     find_track,
+    find_tuning,
     leaves_track,
     track_config,
     track_init,
-    tune,
-    tuning_text,
 )
 from benchmark.cli.training.processes import is_main, process_count
 from benchmark.cli.training.run_folder import check_folder, earlier_lines, locked
@@ -76,22 +76,28 @@ def run(arguments: argparse.Namespace) -> int:
     check_trackers(arguments.tracker)
     check_engine(training, arguments, processes)
     set_threads(arguments.threads)
-    untuned = track is not None and origin is None
-    if track is not None:
-        rate = f"learning rate: {training.config.optimization.learning_rate:g}, {origin}"
-        _note(tuning_text(track, processes) if untuned else rate)
+    make, tuning = partial(_train, arguments=arguments), None
+    if track is not None and origin is not None:
+        _note(f"learning rate: {training.config.optimization.learning_rate:g}, {origin}")
+    elif track is not None:
+        shared = None if arguments.tuning is None else Path(arguments.tuning)
+        tuning = find_tuning(training, track, arguments.recipe, shared)
+        _note(tuning.text(processes))
+        if not tuning.left:
+            training, found = tuning.settle(training, make)
+            _note(found)
+            tuning = None
     if plan is not None:
-        check_folder(training, sharded=processes > 1, settled=not untuned)
+        check_folder(training, sharded=processes > 1, settled=tuning is None)
         if whole.dry_run or whole.gpus > 1:
             return launch(training, whole, plan)
     training, smaller = fit(training, arguments)
     if smaller is not None:
         _note(smaller)
     if arguments.dry_run:
-        return _dry_run(training, arguments)
-    if track is not None and untuned:
-        make = partial(_train, arguments=arguments)
-        training, found = tune(training, track, arguments.recipe, make)
+        return _dry_run(training, arguments, tuning)
+    if tuning is not None:
+        training, found = tuning.settle(training, make)
         _note(found)
     return _close(training, arguments, _train(training, arguments))
 
@@ -290,7 +296,7 @@ def set_threads(threads: int | None) -> None:
     os.environ["OMP_NUM_THREADS"] = str(threads or 1)
 
 
-def _dry_run(training: "TrainingRun", arguments: argparse.Namespace) -> int:
+def _dry_run(training: "TrainingRun", arguments: argparse.Namespace, tuning: Tuning | None) -> int:
     from baselines.learning.sharding import is_sharded
     from baselines.training.dry_run import computed, measure
     from baselines.training.processes import make_accelerator
@@ -306,7 +312,8 @@ def _dry_run(training: "TrainingRun", arguments: argparse.Namespace) -> int:
             engine = None
             if has_engine(training, arguments, accelerator):
                 engine = await stack.enter_async_context(make_engine(training, arguments))
-            estimate = await measure(training, engine, accelerator)
+            first = 0.0 if tuning is None else tuning.updates_left(training)
+            estimate = await measure(training, engine, accelerator, first)
             return estimate.text()
 
     say(asyncio.run(measured()))

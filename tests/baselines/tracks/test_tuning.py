@@ -1,6 +1,7 @@
 """The learning rate of a track's grid: which short trainings, how they are judged, which wins."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from baselines.config.run import TrainingRun
 from baselines.inits.registry import find_model
 from baselines.tracks.registry import resolve_on_track
-from baselines.tracks.tuning import best_rate, tuning_runs, tuning_success
+from baselines.tracks.tuning import best_rate, tuning_runs, tuning_success, updates_left
 from benchmark.logs.training_log import LOG
 from benchmark.track_schema import RateGrid
 from tasks.registry import load_task
@@ -51,15 +52,26 @@ def test_the_short_trainings_differ_in_their_rate_and_see_no_panel(run: Training
         run.folder / "tuning" / "0.0003",
         run.folder / "tuning" / "0.001",
     ]
+    shared = tuning_runs(run, RULE, Path("shared"))
+    assert [short.folder for short in shared.values()] == [
+        Path("shared/0.0003"),
+        Path("shared/0.001"),
+    ]
+    # They are the same for every seed.
+    other = tuning_runs(replace(run, seed=8), RULE)
+    assert [each.sha256 for each in other.values()] == [each.sha256 for each in found.values()]
 
 
 def test_the_last_rollouts_are_judged(run: TrainingRun) -> None:
     short = tuning_runs(run, RULE)[1e-3]
     assert tuning_success(short, RULE) is None
+    assert updates_left(short, RULE) == 4
     log_of(short, [1.0, 1.0, 0.25])
     assert tuning_success(short, RULE) is None, "one update is missing"
+    assert updates_left(short, RULE) == 1
     log_of(short, [1.0, 1.0, 0.25, 0.5])
     assert tuning_success(short, RULE) == 0.375
+    assert updates_left(short, RULE) == 0
     log_of(short, [1.0, 1.0, None, 0.5])
     assert tuning_success(short, RULE) == 0.25, "nothing that was measured is a failure"
 
@@ -74,6 +86,7 @@ def test_a_rate_whose_steps_are_not_finite_solves_nothing(run: TrainingRun) -> N
         ended = update_line(3, {"policy/optimizer_steps": 0, "policy/skipped_steps": limit})
         log.write(json.dumps(ended) + "\n")
     assert tuning_success(trial, RULE) == 0.0
+    assert updates_left(trial, RULE) == 0
 
 
 def test_a_log_of_another_run_is_not_judged(run: TrainingRun) -> None:
@@ -82,6 +95,7 @@ def test_a_log_of_another_run_is_not_judged(run: TrainingRun) -> None:
     for changes in ({"seed": 7}, {"configuration": other}, {"plugins": {"rank.py": "a" * 64}}):
         log_of(short, [1.0, 1.0, 0.25, 0.5], **changes)
         assert tuning_success(short, RULE) is None
+        assert updates_left(short, RULE) == 4
 
 
 def test_of_equal_rates_the_lower_one_wins() -> None:

@@ -8,14 +8,17 @@ import pytest
 import torch
 import yaml
 
-from baselines.inits.registry import read_registry
+from baselines.config.run import TrainingRun
+from baselines.inits.registry import find_model, read_registry
 from baselines.tracks import registry as tracks
 from baselines.tracks.registry import INDEX, index_text, load_track, pinned_index, rates_text
 from benchmark.cli.main import EXIT_ENGINE_DOWN, EXIT_USER_ERROR, main
+from benchmark.cli.training.on_track import find_tuning
 from benchmark.engines.transformers.decoding import Decoder
 from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
 from benchmark.models import folder_sha256
 from benchmark.track_schema import deviations
+from tasks.errors import UserError
 from tests.support.training.small_track import small_track
 
 
@@ -48,10 +51,18 @@ def numbers(folder: Path) -> list[dict[str, Any]]:
     return [{k: v for k, v in line.items() if not k.startswith(apart)} for line in lines]
 
 
-def write_rates(rate: float) -> None:
+def write_rates(rate: float, recipe: str = "grpo") -> None:
     folder = tracks.RESULTS / "small"
     folder.mkdir(parents=True)
-    (folder / "rates.yaml").write_text(rates_text(load_track("small"), {"grpo": rate}))
+    (folder / "rates.yaml").write_text(rates_text(load_track("small"), {recipe: rate}))
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    """A recipe of the user's own."""
+    path = tmp_path / "mine.yaml"
+    path.write_text("advantage: {name: rloo}\nclipping: {name: ppo}\naggregation: token-mean\n")
+    return path
 
 
 def refused(capsys: pytest.CaptureFixture[str], code: int) -> str:
@@ -160,6 +171,77 @@ def test_a_dry_run_tunes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[s
     resolved = yaml.safe_load(printed.out.partition("\npolicy: ")[0])
     assert resolved["optimization"]["learning_rate"] == 1e-4
     assert not (tmp_path / "run").exists()
+    # Two short trainings of two updates each, of eight episodes.
+    assert "\nthe run: 2 updates and 0 validations, about " in printed.out
+    assert "\nthe tuning before it: 4 updates, about " in printed.out
+    # The tuning keeps the track's sizes; updates of twice the episodes count twice.
+    assert train(tmp_path / "run", "--dry-run", "--set", "rollout.groups=4") == 0
+    assert "\nthe tuning before it: 2 updates, about " in capsys.readouterr().out
+    write_rates(1e-4)
+    assert train(tmp_path / "run", "--dry-run") == 0
+    assert "tuning" not in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_seeds_of_a_custom_recipe_share_a_tuning(
+    tmp_path: Path, mine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shared = tmp_path / "shared"
+    tuning = ("--tuning", str(shared))
+    assert train(tmp_path / "s5", *tuning, recipe=str(mine)) == 0
+    found = capsys.readouterr().err.splitlines()
+    logs = [shared / name / LOG for name in ("0.0001", "0.01")]
+    before = [path.read_bytes() for path in logs]
+    assert train(tmp_path / "s6", *tuning, "--seed", "6", recipe=str(mine)) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert f"learning rate: the tuning in {shared} is finished" in said
+    (rate,) = [line for line in found if "whose last rollouts solve" in line]
+    assert rate in said
+    assert [path.read_bytes() for path in logs] == before
+    assert not (tmp_path / "s5" / "tuning").exists() and not (tmp_path / "s6" / "tuning").exists()
+    rates = [
+        log_of(tmp_path / run).start.configuration["optimization"]["learning_rate"]
+        for run in ("s5", "s6")
+    ]
+    assert rate.startswith(f"learning rate: {rates[0]:g}, ") and rates[0] == rates[1]
+    # Where nothing is left to tune, several processes may begin.
+    track, init = load_track("small"), find_model("tiny-sokoban")
+    config = tracks.resolve_on_track(track, str(mine), 1e-4)
+    third = TrainingRun("mine", config, track.load_tasks(), init, 7, tmp_path / "s7")
+    search = find_tuning(third, track, str(mine), shared)
+    assert search.text(processes=2) == f"learning rate: the tuning in {shared} is finished"
+    # Half of it is left: the other one is not estimated again.
+    logs[1].unlink()
+    with pytest.raises(UserError, match="is tuned by a single process first"):
+        search.text(processes=2)
+    assert train(tmp_path / "s7", *tuning, "--dry-run", recipe=str(mine)) == 0
+    printed = capsys.readouterr()
+    assert f"judged by the rollouts; 1 of 2 are finished in {shared}" in printed.err
+    assert "\nthe tuning before it: 2 updates, about " in printed.out
+    mine.write_text(mine.read_text().replace("ppo", "cispo"))
+    line = refused(capsys, train(tmp_path / "s7", *tuning, recipe=str(mine)))
+    assert line.startswith(
+        f"arlarena-bench train: {shared / '0.0001'} has the short training of another run; choose "
+        "another --tuning (clipping.clip_low 0.2, now 1.0; "
+    )
+    assert not (tmp_path / "s7").exists()
+
+
+@pytest.mark.slow
+def test_a_custom_recipe_has_a_tuned_rate_by_its_name_where_results_are_given(
+    tmp_path: Path, mine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_rates(1e-2, "mine")
+    tuned = "learning rate: 0.01, tuned by the study of track small"
+    given = ("--results", str(tracks.RESULTS), "--dry-run")
+    assert train(tmp_path / "run", *given, recipe=str(mine)) == 0
+    assert tuned in capsys.readouterr().err
+    assert train(tmp_path / "run", "--dry-run", recipe=str(mine)) == 0
+    assert "learning rate: tuning over 0.0001, 0.01 first" in capsys.readouterr().err
+    # The name of a shipped recipe is no way to its rate.
+    mine.rename(tmp_path / "grpo.yaml")
+    line = refused(capsys, train(tmp_path / "run", *given, recipe=str(tmp_path / "grpo.yaml")))
+    assert "grpo is the name of a shipped recipe" in line
 
 
 @pytest.mark.parametrize(
@@ -210,6 +292,12 @@ def test_an_init_that_is_not_the_tracks_is_refused(
 def test_without_a_track_an_init_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
     line = refused(capsys, main(["train", "--recipe", "grpo"]))
     assert "--init is missing: give the starting weights, or a --track, which pins them" in line
+
+
+def test_a_tuning_is_of_a_track(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["train", "--recipe", "grpo", "--init", "tiny-sokoban", "--tuning", "shared"]
+    line = refused(capsys, main(command))
+    assert "--tuning needs a --track: it holds the search for a rate of its grid" in line
 
 
 def test_several_processes_do_not_tune(
