@@ -24,7 +24,7 @@ from benchmark.logs.lines import Start, TrackClaim
 from benchmark.logs.training_log import TrainingLog
 from benchmark.models import ModelIdentity
 from benchmark.submissions.checks.log_schedule import early_stop
-from benchmark.track_schema import FREE, METHOD, RateGrid, Track, deviations
+from benchmark.track_schema import FREE, LEARNING_RATE, METHOD, RateGrid, Track, deviations
 from benchmark.versions import PROGRAM
 from tasks.errors import UserError, suggestion
 from tasks.options import parse_settings
@@ -66,7 +66,7 @@ def train_command(
 
 
 def method_fault(track: Track, start: Start) -> str | None:
-    """How the method of a run on a track, or its learning rate, is not that of its recipe.
+    """How the method of a run on a track is not that of its recipe.
 
     Args:
         track: The track that the log claims; the rest of the configuration is its own.
@@ -89,10 +89,21 @@ def method_fault(track: Track, start: Start) -> str | None:
         return (
             f"its recipe is {start.recipe}, but {name} is {there!r}, and that recipe has {here!r}"
         )
-    tuned, rate = read_rates(track).get(start.recipe), config.optimization.learning_rate
-    if tuned is not None and rate != tuned:
-        return f"its learning rate is {rate:g}, but the track's for {start.recipe} is {tuned:g}"
     return None
+
+
+def rate_fault(track: Track, start: Start) -> str | None:
+    """How the learning rate of a shipped recipe is not the one that was tuned for it on a track.
+
+    Args:
+        track: The track that the log claims.
+        start: The log's first line.
+    """
+    tuned = read_rates(track).get(start.recipe)
+    rate = flat(start.configuration).get(LEARNING_RATE)
+    if tuned is None or rate == tuned:
+        return None
+    return f"its learning rate is {rate}, but the track's for {start.recipe} is {tuned:g}"
 
 
 def _plugin_words(start: Start, plugins: Mapping[str, Plugin]) -> Words:

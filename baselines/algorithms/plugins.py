@@ -83,8 +83,8 @@ def load_plugin(name: str) -> Plugin:
         TypeAdapter(PluginName).validate_python(called)
     except ValidationError as error:
         raise UserError(
-            f"--plugin {name}: logs name it {called}: rename it to at most 100 letters, digits and "
-            "_ . + @ -, beginning with a letter, a digit or _"
+            f"--plugin {name}: a log cannot hold the name {called}; use at most 100 letters, "
+            "digits and _ . + @ -, beginning with a letter, a digit or _"
         ) from error
     before = _choices()
     try:
@@ -98,9 +98,10 @@ def load_plugin(name: str) -> Plugin:
     except OSError as error:
         raise UserError(f"--plugin {name} cannot be read: {error.strerror}") from error
     after = _choices()
-    # A module that was imported before has entered its choices then.
+    # A module that was imported before has entered its choices then, or brings those of another.
     known = any(f"{choice.__module__}.".startswith(f"{module.__name__}.") for choice in after)
-    if after == before and not known:
+    brought = any(isinstance(each, type) and each in after for each in vars(module).values())
+    if after == before and not known and not brought:
         raise UserError(
             f"--plugin {name} adds no choice: it needs a subclass of Advantage or Clipping with "
             'name: Literal["NAME"] = "NAME"'
@@ -127,9 +128,10 @@ def _code_of(module: ModuleType, name: str) -> bytes:
     Raises:
         UserError: There is none.
     """
-    if module.__file__ is None:
+    path = getattr(module, "__file__", None)
+    if path is None:
         raise UserError(f"--plugin {name} has no file of its own: name the module with the class")
-    return Path(module.__file__).read_bytes()
+    return Path(path).read_bytes()
 
 
 def _choices() -> set[type[Choice]]:

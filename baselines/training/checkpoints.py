@@ -48,7 +48,8 @@ class TrainingState:
         position: Groups taken from the training streams.
         seconds: Compute so far, over all sessions.
         best: Highest validation success so far; None before the first validation.
-        skipped: Optimizer steps in a row that were not finite, of the policy and of the critic.
+        skipped: Optimizer steps in a row that were not finite, of the policy and of the critic;
+            None in older checkpoints, which do not say it.
         older_version: Number of the weights that the older policy of cross-policy sampling has.
         checkpoint_seconds: What the last checkpoint took.
         configuration: SHA-256 of what the run is: its resolved configuration, task, init, seed and
@@ -60,7 +61,7 @@ class TrainingState:
     position: int
     seconds: float
     best: float | None
-    skipped: tuple[int, int]
+    skipped: tuple[int, int] | None
     older_version: int
     checkpoint_seconds: float
     configuration: str
@@ -144,15 +145,15 @@ def find_last(
     try:
         content = json.loads(path.read_text("utf-8"))
         # Older checkpoints do not say it: they were written after the validation of their update.
-        content = {"validated": content["update"], "skipped": (0, 0), **content}
-        content["skipped"] = tuple(content["skipped"])
+        content = {"validated": content["update"], "skipped": None, **content}
+        content["skipped"] = content["skipped"] and tuple(content["skipped"])
         state = TrainingState(**{each.name: content[each.name] for each in fields(TrainingState)})
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UserError(f"{path} is not a training state: {error}") from error
     if state.configuration != configuration:
         raise UserError(
-            f"{folder} has a run with another configuration, init or seed; choose "
-            "another --out" + what_differs(folder / LOG, facts)
+            f"{folder} has a run with another configuration, init, seed or plug-in code; "
+            "choose another --out" + what_differs(folder / LOG, facts)
         )
     return state
 

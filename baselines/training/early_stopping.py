@@ -11,6 +11,7 @@ from baselines.training.validation import Validator
 from benchmark.logs.training_log import TrainingLog
 from benchmark.stability.collapse import should_stop, skipped_text
 from benchmark.stats.formatting import percent_text
+from benchmark.submissions.checks.log_schedule import divergence
 
 log = logging.getLogger(__name__)
 
@@ -24,14 +25,22 @@ class EarlyStopping:
     """
 
     def __init__(self, run: TrainingRun, warns: bool) -> None:
+        self._ended_before: str | None = None
         self._run = run
         self._warns = warns
         self._group_stds: list[float | None] = []
         self._penalty_shares: list[float | None] = []
         self._advantages: list[float | None] = []
 
-    def recall(self, earlier: TrainingLog) -> None:
-        """Take up what earlier sessions have measured."""
+    def recall(self, earlier: TrainingLog, counted: bool = True) -> None:
+        """Take up what earlier sessions have measured.
+
+        Args:
+            earlier: Their log.
+            counted: The checkpoint knows how many steps in a row were not finite; the log only
+                tells whether the run had ended.
+        """
+        self._ended_before = None if counted else divergence(earlier)
         self._group_stds = earlier.series("rollout/group_std")
         self._penalty_shares = earlier.series("policy/penalty_share")
         self._advantages = earlier.series("policy/advantage_std")
@@ -62,6 +71,8 @@ class EarlyStopping:
 
     def reason(self, learner: Learner, held_out: Validator) -> str | None:
         """Why the run should stop now; None if it should not."""
+        if self._ended_before is not None:
+            return self._ended_before
         if learner.diverged:
             return skipped_text(self._run.config.optimization.max_skipped)
         if not self._run.stop_on_collapse:

@@ -173,7 +173,7 @@ class Trainer:
         else:
             earlier = read_training_log(self.run.folder / LOG)
             self.validator.recall(earlier.validations)
-            self._early_stopping.recall(earlier)
+            self._early_stopping.recall(earlier, counted=self.state.skipped is not None)
             self._say_where(earlier.start)
         await self._hand_over()
         if self.older is not None and self.older_weights is not None:
@@ -395,7 +395,7 @@ class Trainer:
             truncate_after(folder / LOG, state.update, state.validated)
         self.accelerator.wait_for_everyone()
         self.state = state
-        self.learner.skipped = state.skipped
+        self.learner.skipped = state.skipped or (0, 0)
         return True
 
     def _start_line(self) -> Line:

@@ -119,6 +119,13 @@ def method_fault(track: Track, start: Start) -> str | None:
     return reproduction.method_fault(track, start)
 
 
+def rate_fault(track: Track, start: Start) -> str | None:
+    """How a logged learning rate is not the tuned one: see `baselines.reproduction`."""
+    from baselines import reproduction
+
+    return reproduction.rate_fault(track, start)
+
+
 def check_init(log: TrainingLog) -> None:
     """Check that the weights which a training started from are here.
 

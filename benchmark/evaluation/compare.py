@@ -320,8 +320,8 @@ def comparison_text(comparison: RunComparison, name_a: str = "A", name_b: str = 
     ]
     if all(manifest.model.kind in ("folder", "hub") for manifest in manifests.values()):
         lines += [
-            "They are of these two checkpoints: between methods, seeds of training differ, too, "
-            "and no interval here has that.",
+            "These intervals are for these two checkpoints. Comparing the methods behind them also "
+            "requires the variation between training seeds, which no interval here includes.",
         ]
     # Names and notes are a run's own words.
     return "\n".join(map(printable, lines))

@@ -80,6 +80,7 @@ class RunFolder:
             raise
 
     def _open(self) -> None:
+        _refuse_entry(self.path)
         if (self.path / MANIFEST).exists():
             existing = read_manifest(self.path)
             _check_same_run(self.path, existing, self.manifest)
@@ -201,6 +202,7 @@ def check_folder(
     """
     if path.exists() and not path.is_dir():
         raise UserError(f"{path} is not a folder; choose another --out")
+    _refuse_entry(path)
     if (path / MANIFEST).exists():
         there = read_manifest(path)
         _refuse_another(path, "protocol", *differing_protocols(there.panels, panels))
@@ -306,8 +308,10 @@ def _read_records(path: Path) -> Iterator[EpisodeRecord]:
         return
     from benchmark.archive import read_at_most  # imports pyarrow
 
-    content = io.BytesIO(read_at_most(packed, MAX_PACKED))
-    yield from parse_records(_complete_lines(content, packed), str(packed))
+    content = read_at_most(packed, MAX_PACKED)
+    if not content.endswith(b"\n"):
+        raise UserError(f"{packed} ends in the middle of a record")
+    yield from parse_records(_complete_lines(io.BytesIO(content), packed), str(packed))
 
 
 def parse_records(lines: Iterable[bytes], where: str) -> Iterator[EpisodeRecord]:
@@ -384,6 +388,11 @@ def _check_same_run(path: Path, existing: Manifest, wanted: Manifest) -> None:
     for name, (old, new) in differing_facts(existing, wanted).items():
         _refuse_another(path, name, old, new)
     _refuse_another_shard(path, existing.shard, wanted.shard)
+
+
+def _refuse_entry(path: Path) -> None:
+    if (path / PACKED).exists():
+        raise UserError(f"{path} is a run of an entry, which stays as it is; choose another --out")
 
 
 def _refuse_another(path: Path, name: str, old: object, new: object) -> None:

@@ -137,6 +137,7 @@ def open_query(board: Board, asked: Asked) -> Opened:
                 more.append(f"a search has at most {MAX_SEARCH} characters")
         elif name in FLAGS:
             found[name] = values == ("1",)
+            unknown += [f"{name} {text(cut(v, _MAX_WORD))}" for v in values if v not in ("1", "0")]
         elif name == "columns" and asked.get(name) is None:
             found[name] = USUAL
         else:

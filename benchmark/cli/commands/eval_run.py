@@ -181,7 +181,7 @@ def _say_what_runs(folder: RunFolder, plan: Plan, engine: Engine) -> None:
     engine_text = ", ".join(str(fact) for fact in (engine.name, *shown) if fact)
     protocol = f"{protocol_text(manifest.panels)} protocol {plan.fingerprint[:8]}"
     if manifest.overrides:
-        protocol += f" but for {', '.join(manifest.overrides)} (no entry for the leaderboard)"
+        protocol += f", except {', '.join(manifest.overrides)} (no entry for the leaderboard)"
     say(
         f"{manifest.model.text} on {engine_text}; {protocol}, "
         f"{counted(len(plan.keys()), 'episode')} -> {folder.path}"

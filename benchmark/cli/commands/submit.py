@@ -17,6 +17,7 @@ from benchmark.cli.from_baselines import (
     find_model,
     method_fault,
     pinned_hashes,
+    rate_fault,
     registered_tracks,
     shipped_weights,
 )
@@ -199,6 +200,7 @@ def context_here(**chosen: Any) -> Context:
         shipped=shipped_weights(),
         tracks=registered_tracks(),
         method_fault=method_fault,
+        rate_fault=rate_fault,
         **chosen,
     )
 

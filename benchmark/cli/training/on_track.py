@@ -227,7 +227,8 @@ def find_tuning(
         path = run.folder / LOG
         if path.exists() and not is_of(read_training_log(path, allow_torn=True), run):
             raise UserError(
-                f"{run.folder} has the short training of another run; choose another --tuning"
+                f"{run.folder} has the short training of another run; choose another "
+                + ("--out" if folder is None else "--tuning")
                 + what_differs(path, run.facts)
             )
     return Tuning(track, trials)

@@ -78,6 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
     set_threads(arguments.threads)
     make, tuning = partial(_train, arguments=arguments), None
     if track is not None and origin is not None:
+        if arguments.tuning is not None:
+            raise UserError(f"--tuning: nothing is tuned here, the learning rate is {origin}")
         _note(f"learning rate: {training.config.optimization.learning_rate:g}, {origin}")
     elif track is not None:
         shared = None if arguments.tuning is None else Path(arguments.tuning)

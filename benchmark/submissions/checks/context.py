@@ -32,6 +32,8 @@ class Context:
         shipped: Number of weights of the inits that come with this project, by name.
         tracks: All tracks that a log can claim, by name.
         method_fault: Looks at the method of logs on a track; None to leave it out.
+        rate_fault: Looks at their learning rate; None to leave it out, as for entries that were
+            accepted before a recipe was tuned.
         env_processes: See `replay_run`.
         replay: Whether episodes are executed again, without which nothing is accepted.
         replays: What is known of earlier replays; None to execute all.
@@ -56,6 +58,7 @@ class Context:
     env_processes: int | None = None
     replay: bool = True
     replays: Replays | None = None
+    rate_fault: MethodFault | None = None
     reruns: Reruns = field(default_factory=dict)
     replay_s: float = REPLAY_S
     build_until: float = math.inf

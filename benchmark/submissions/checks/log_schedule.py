@@ -115,10 +115,17 @@ def divergence(log: TrainingLog) -> str | None:
     if not _is_positive(limit):
         return None
     made = log.series("policy/optimizer_steps")
-    critic_made = [float(loss is not None) for loss in log.series("critic/loss")]
-    return diverged(made, log.series("policy/skipped_steps"), limit) or diverged(
-        critic_made, log.series("critic/skipped_steps"), limit
-    )
+    reason = diverged(made, log.series("policy/skipped_steps"), limit)
+    if reason is not None or not _has_critic(log):
+        return reason
+    made = [float(loss is not None) for loss in log.series("critic/loss")]
+    return diverged(made, log.series("critic/skipped_steps"), limit)
+
+
+def _has_critic(log: TrainingLog) -> bool:
+    """Whether it is PPO's; of a class of one's own nothing is known."""
+    advantage = log.start.configuration.get("advantage")
+    return isinstance(advantage, dict) and advantage.get("name") == "gae"
 
 
 def check_schedule(log: TrainingLog) -> Iterator[Finding]:

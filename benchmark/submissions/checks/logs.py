@@ -173,11 +173,12 @@ def _check_seeds(entry: Entry, logs: Sequence[TrainingLog]) -> Iterator[Finding]
 
 def gaps_of(seeds: Sequence[int]) -> str | None:
     """What is said of a few seeds that lie between those of an entry; None if there are none."""
-    lacking = sorted(set(range(min(seeds), max(seeds))) - set(seeds))
-    if not 0 < len(lacking) < len(seeds):
+    low, high = min(seeds), max(seeds)
+    # Counted before it is listed: seeds can be far apart.
+    if not 0 < high - low + 1 - len(set(seeds)) < len(seeds):
         return None
-    between = ", ".join(map(str, lacking))
-    return f"seeds between those of the entry are not in it: {between}; ask why"
+    lacking = ", ".join(str(seed) for seed in range(low, high) if seed not in seeds)
+    return f"the entry skips seeds {lacking}; reviewers may ask why"
 
 
 def first_digits(number: float) -> str:

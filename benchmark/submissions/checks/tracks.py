@@ -44,7 +44,7 @@ def _check_claim(
     claim: TrackClaim,
     context: Context,
 ) -> Iterator[Finding]:
-    tracks, method_fault = context.tracks, context.method_fault
+    tracks = context.tracks
     file, track = str(log.path), tracks.get(claim.name)
     if track is None:
         problem = (
@@ -66,7 +66,10 @@ def _check_claim(
     if len(found) > MAX_SHOWN:
         problem = f"claims track {claim.name}, but {len(found)} settings differ from it"
         yield Finding(file, "line 1, configuration", problem, AS_WRITTEN)
-    if not found and method_fault is not None and (fault := method_fault(track, log.start)):
+    looks = [look for look in (context.method_fault, context.rate_fault) if look is not None]
+    if not found and (
+        fault := next(filter(None, (look(track, log.start) for look in looks)), None)
+    ):
         fix = "train the recipe as the track does; a custom recipe needs its own name"
         yield Finding(file, "line 1, recipe", fault, fix)
 

@@ -87,9 +87,19 @@ def test_names_that_a_log_cannot_tell_apart_or_hold_are_refused(tmp_path: Path) 
     Advantage.choices.pop("order")
     odd = tmp_path / "my rank.py"
     odd.write_text(RANK)
-    with pytest.raises(UserError, match=r"logs name it my rank\.py: rename it"):
+    with pytest.raises(UserError, match=r"cannot hold the name my rank\.py; use"):
         load_plugin(str(odd))
     assert "order" not in Advantage.choices
+
+
+def test_a_module_without_a_file_is_refused_and_one_that_brings_known_choices_is_not(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(UserError, match="has no file of its own"):
+        load_plugin("itertools")
+    brings = tmp_path / "brings.py"
+    brings.write_text("from baselines.algorithms.advantage.rloo import RLOO\n")
+    assert load_plugin(str(brings)).name == "brings.py"
 
 
 def test_an_unknown_choice_ends_with_the_option_for_an_own_class() -> None:

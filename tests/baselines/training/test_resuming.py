@@ -135,6 +135,21 @@ def test_a_run_that_has_collapsed_stays_stopped(begun: Path) -> None:
     assert [line["update"] for line in more] == [3]
 
 
+def test_a_diverged_run_whose_checkpoint_does_not_count_steps_stays_ended(tmp_path: Path) -> None:
+    """As of a version that did not keep the count."""
+    own = (
+        "optimization.updates=9",
+        "optimization.learning_rate=1e30",
+        "optimization.max_skipped=3",
+    )
+    assert len(train(tmp_path, "grpo", own)) < 9
+    facts = tmp_path / "last/state/training_state.json"
+    content = json.loads(facts.read_bytes())
+    assert content.pop("skipped")[0] == 3
+    facts.write_text(json.dumps({**content, "best_update": 0}))
+    assert train(tmp_path, "grpo", own) == []
+
+
 def test_checkpoints_are_models(trained: Path) -> None:
     source = from_folder(trained / "last")
     assert source.path is not None

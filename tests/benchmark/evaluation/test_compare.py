@@ -257,7 +257,7 @@ def test_the_text_can_be_pasted() -> None:
         "Differences are B minus A, with 95% intervals. Success: paired over episodes (Newcombe). "
         "Scores: BCa bootstrap over episodes."
     )
-    assert lines[-1].startswith("They are of these two checkpoints: between methods, seeds")
+    assert lines[-1].startswith("These intervals are for these two checkpoints. Comparing")
 
 
 def test_different_engines_are_pointed_out() -> None:

@@ -88,7 +88,12 @@ def test_a_run_of_an_entry_is_read_replayed_and_left_alone(
     assert main(["report", str(run)]) == 2
     assert "name its report with --html FILE" in capsys.readouterr().err
     assert main(["report", str(run), "--html", str(tmp_path / "report.html")]) == 0
+    with pytest.raises(UserError, match="is a run of an entry, which stays as it is"):
+        play(run)
     assert sorted(run.iterdir()) == files
+    (run / PACKED).write_bytes(compress(b'{"cut": '))
+    with pytest.raises(UserError, match="ends in the middle of a record"):
+        read_run(run)
 
 
 @pytest.mark.parametrize("cut", [1, 100, 2_000, 30_000])

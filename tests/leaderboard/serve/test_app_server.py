@@ -89,6 +89,7 @@ def test_csv_of_a_view(client: TestClient) -> None:
     [
         ("panels=alfworld/buitin", "something that is not on the board: task alfworld/buitin"),
         ("tracks=stress", "There is no field tracks."),
+        ("reverse=true", "something that is not on the board: reverse true"),
     ],
 )
 def test_a_csv_of_what_is_not_there_is_refused(client: TestClient, query: str, said: str) -> None:

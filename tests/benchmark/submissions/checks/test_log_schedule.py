@@ -122,11 +122,15 @@ def test_a_run_that_was_stopped_for_its_critic(
     """Its policy makes all its steps; the limit is 8 steps in a row, over two updates."""
     start = trainer_line(start_line(), 20, None)
     start["configuration"]["optimization"]["max_skipped"] = 8
+    start["configuration"]["advantage"] = {"name": "gae"}
     critic = {"critic/loss": loss, "critic/skipped_steps": skipped}
     lines = [start, measured_line(1, {"critic/loss": 0.5, "critic/skipped_steps": 0})]
     lines += [measured_line(number, critic) for number in (2, 3)]
     assert (early_stop(log_of(lines)) is not None) == ended
     assert bool(problems(log_of(lines))) == (not ended)
+    # Without a critic the number is nothing that a trainer has written.
+    start["configuration"]["advantage"] = {"name": "grpo"}
+    assert early_stop(log_of(lines)) is None
 
 
 def test_a_run_that_was_cut_before_its_collapse() -> None:

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from baselines.tracks import registry
-from benchmark.cli.from_baselines import method_fault
+from benchmark.cli.from_baselines import method_fault, rate_fault
 from benchmark.submissions.check import check_submission, read_accepted
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.tracks import track_of
@@ -21,7 +21,9 @@ from tests.support.training.small_track import small
 
 def problems(copy: Copy, *tracks: Track) -> list[str]:
     known = {track.name: track for track in tracks}
-    context = Context(INITS, replay=False, tracks=known, method_fault=method_fault)
+    context = Context(
+        INITS, replay=False, tracks=known, method_fault=method_fault, rate_fault=rate_fault
+    )
     verdict = check_submission(copy.folder, context)
     return [finding.text for finding in verdict.findings]
 
