@@ -226,7 +226,8 @@ def test_another_run_in_the_same_folder_is_refused_and_changes_nothing(
         ("5", {"kl__coef": "0.5"}, "(kl.coef 0.01, now 0.5)"),
     ):
         code = train(trained, "--seed", seed, rollout__temperature="0.7", **settings)
-        said = f"another configuration, init or seed; choose another --out {difference}"
+        other = "another configuration, init, seed or plug-in code"
+        said = f"{other}; choose another --out {difference}"
         assert said in refused(capsys, code)
     assert before == {path: path.read_bytes() for path in trained.rglob("*") if path.is_file()}
 
