@@ -163,7 +163,7 @@ def test_a_whole_trajectory_is_a_row_in_tir_math(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("recipe", ["sampo", "gigpo", "dapo_gigpo", "empg"])
 def test_advantages_of_turns_need_rows_of_turns(recipe: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"rows of tir_math are whole trajectories: use --set unit"):
+    with pytest.raises(UserError, match=r"rows of tir_math are whole trajectories: use another"):
         train(tmp_path / "run", recipe, tasks=("tir_math",))
 
 
