@@ -75,7 +75,7 @@ def method_fault(track: Track, start: Start) -> str | None:
     Returns:
         None where the method is the shipped recipe's, or one of another name.
     """
-    # A method of one's own may be of classes that are not here.
+    # A custom recipe may need a plug-in that only its author has.
     if start.recipe not in names(RECIPES):
         return None
     try:

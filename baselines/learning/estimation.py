@@ -56,7 +56,7 @@ def estimate(
     chosen = config.advantage
     found, targets = chosen.with_targets(batch)
     wanted = mask.shape if chosen.of_tokens else mask.shape[:1]
-    # Of a class of one's own it may be anything.
+    # A plug-in may return anything.
     shape: object = getattr(found, "shape", None)
     if shape != wanted:
         kind = type(found).__name__ if shape is None else tuple(found.shape)

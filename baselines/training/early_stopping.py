@@ -32,7 +32,7 @@ class EarlyStopping:
         self._penalty_shares: list[float | None] = []
         self._advantages: list[float | None] = []
 
-    def recall(self, earlier: TrainingLog, counted: bool = True) -> None:
+    def recall(self, earlier: TrainingLog, counted: bool) -> None:
         """Take up what earlier sessions have measured.
 
         Args:

@@ -66,12 +66,13 @@ def _check_claim(
     if len(found) > MAX_SHOWN:
         problem = f"claims track {claim.name}, but {len(found)} settings differ from it"
         yield Finding(file, "line 1, configuration", problem, AS_WRITTEN)
-    looks = [look for look in (context.method_fault, context.rate_fault) if look is not None]
-    if not found and (
-        fault := next(filter(None, (look(track, log.start) for look in looks)), None)
-    ):
-        fix = "train the recipe as the track does; a custom recipe needs its own name"
-        yield Finding(file, "line 1, recipe", fault, fix)
+    if found:
+        return
+    for look in (context.method_fault, context.rate_fault):
+        if look is not None and (fault := look(track, log.start)) is not None:
+            fix = "train the recipe as the track does; a custom recipe needs its own name"
+            yield Finding(file, "line 1, recipe", fault, fix)
+            return
 
 
 def _name(log: TrainingLog) -> str:

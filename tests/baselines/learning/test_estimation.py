@@ -109,7 +109,7 @@ def spread(of_rows: Tensor) -> Tensor:
 def test_an_advantage_of_another_shape_is_named(
     given: Any, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a class of one's own may give it."""
+    """As a plug-in may return it."""
     config = choose("grpo")
     monkeypatch.setattr(type(config.advantage), "of", lambda self, rows: given)
     with pytest.raises(UserError, match=said):
