@@ -123,7 +123,7 @@ def divergence(log: TrainingLog) -> str | None:
 
 
 def _has_critic(log: TrainingLog) -> bool:
-    """Whether the run uses GAE, the only shipped advantage with a critic; plug-ins are not known."""
+    """Whether it uses GAE, which alone has a critic; of a plug-in this is not known."""
     advantage = log.start.configuration.get("advantage")
     return isinstance(advantage, dict) and advantage.get("name") == "gae"
 
