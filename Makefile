@@ -31,7 +31,7 @@ COMPILE := $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib >/dev/null || true
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help eval test test-fast install install-dev install-vllm system-packages lint format typecheck benchmarks benchmark-script study leaderboard clean
+.PHONY: help eval test test-fast install install-dev install-vllm system-packages packages-beside-base lint format typecheck benchmarks benchmark-script study leaderboard clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,7 +41,7 @@ eval: $(BASE) ## install, then evaluate the built-in model on Sokoban
 	@$(BIN)/arlarena-bench eval --model tiny-sokoban $(ARGS)
 
 # mypy runs beside the tests; what it finds is printed after them.
-test: system-packages $(DEV) lint ## install, then run ruff, mypy and pytest
+test: packages-beside-base $(DEV) lint ## install, then run ruff, mypy and pytest
 	@$(BIN)/mypy >$(VENV)/mypy.log 2>&1 & types=$$!; \
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS); tests=$$?; \
 	wait $$types || { cat $(VENV)/mypy.log; exit 1; }; exit $$tests
@@ -63,6 +63,11 @@ install-vllm: $(BASE) ## add vLLM for NVIDIA GPUs to the environment
 
 system-packages:
 	@scripts/system-packages
+
+# apt waits for other things than pip does; what comes after needs both.
+packages-beside-base:
+	@$(MAKE) --no-print-directory system-packages & packages=$$!; \
+	$(MAKE) --no-print-directory $(BASE); base=$$?; wait $$packages; exit $$base
 
 lint: $(DEV) ## ruff (rules and layout) and the pins
 	@$(BIN)/python scripts/check_pins.py

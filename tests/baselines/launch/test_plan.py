@@ -156,7 +156,7 @@ def test_vllm_takes_the_servers_command() -> None:
         "VLLM_NO_USAGE_STATS": "1",
         DEVICES: "6",
     }
-    parser: Any = make_arg_parser(FlexibleArgumentParser())  # type: ignore[no-untyped-call]
+    parser: Any = make_arg_parser(FlexibleArgumentParser())
     parsed = parser.parse_args(made.words[3:])
     assert (parsed.model, parsed.served_model_name, parsed.port) == ("folder", ["ckpt"], 8006)
     assert (parsed.host, parsed.max_model_len, parsed.enforce_eager) == ("127.0.0.1", 4096, True)
