@@ -7,7 +7,7 @@ episode over each panel, with the spread of the seeds.
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -290,18 +290,6 @@ def results_of(
         methods[recipe] = RecipeRuns(recipe, planned, runs, tuple(map(read_plays, runs)))
     init = next((read_plays(e) for e in there.values() if e.cell.recipe == INIT), None)
     return TrackResults(track, tuple(panels), methods, init)
-
-
-def with_seeds(sides: Sides) -> Interval:
-    """Mean success over panels with an interval over episodes and seeds, in [0, 1].
-
-    It is the difference from a side that never succeeds.
-    """
-    nothing = [
-        replace(each, shares=None, success=Interval(0.0, 0.0, 0.0), seeds=()) for each in sides
-    ]
-    found = score_difference(sides, nothing)
-    return Interval(found.value, max(found.low, 0.0), found.high)
 
 
 def collapse_share(method: RecipeRuns) -> Interval:

@@ -18,7 +18,7 @@ how much seeds differ, too. The tests do not: they are about the checkpoints as 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
 import numpy as np
@@ -192,22 +192,44 @@ def differences(sides: Sequence[Side]) -> Differences:
 
 
 def score_difference(first: Sequence[Side], second: Sequence[Side]) -> Interval:
-    """Mean success over several panels, first minus second, with its interval.
-
-    Panels have no episode in common: their intervals over episodes are joined as independent ones
-    (`mean_differences`). So are trainings of different names (`Side.trainings`), of which each may
-    have its own number of seeds: their variances add up. A side with a single seed of one of them
-    stands for itself, as an entry of one checkpoint does: the spread is not known of all. Of one
-    training that played several panels, a seed's success is its mean over them. One panel gives
-    `difference`.
+    """Mean success over several panels, first minus second: see `score_differences`.
 
     Args:
         first: A side's success on each panel, at least one.
         second: Another one's on the same panels.
     """
-    pairs = [_over_episodes(pair) for pair in zip(first, second, strict=True)]
-    found = _joined(mean_differences(pairs), [_parts_of_mean(side) for side in (first, second)])
+    found = score_differences([first, second])
     return Interval(float(found.value[0, 1]), float(found.low[0, 1]), float(found.high[0, 1]))
+
+
+def score_differences(entries: Sequence[Sequence[Side]]) -> Differences:
+    """Mean success over several panels, every entry minus every other one, with their intervals.
+
+    Panels have no episode in common: their intervals over episodes are joined as independent ones,
+    as in `benchmark.stats.intervals.mean_of`. So are trainings of different names
+    (`Side.trainings`), of which each may have its own number of seeds: their variances add up. A
+    side with a single seed of one of them stands for itself, as an entry of one checkpoint does:
+    the spread is not known of all. Of one training that played several panels, a seed's success is
+    its mean over them. One panel gives `differences`.
+
+    Args:
+        entries: Each one's success on each panel, the same panels of all; at least one of either.
+    """
+    panels = [_over_episodes(sides) for sides in zip(*entries, strict=True)]
+    return _joined(_mean_of_panels(panels), list(map(_parts_of_mean, entries)))
+
+
+def mean_success(panels: Sequence[Side]) -> Interval:
+    """Mean success over panels with its interval over episodes and seeds, in [0, 1].
+
+    It is the difference from a side that never succeeds. Of a single seed it is over episodes only.
+
+    Args:
+        panels: Success on each, at least one.
+    """
+    never = replace(panels[0], shares=None, success=Interval(0.0, 0.0, 0.0), seeds=())
+    found = score_difference(panels, [never] * len(panels))
+    return Interval(found.value, max(found.low, 0.0), found.high)
 
 
 def _parts_of_mean(panels: Sequence[Side]) -> list[list[float]]:
@@ -221,6 +243,16 @@ def _parts_of_mean(panels: Sequence[Side]) -> list[list[float]]:
         [math.fsum(each) / len(panels) for each in zip(*seeds, strict=True)]
         for seeds in parts.values()
     ]
+
+
+def _mean_of_panels(found: Sequence[Differences]) -> Differences:
+    """The mean of differences between the same entries on several panels."""
+    if len(found) == 1:
+        return found[0]
+    value = np.mean([each.value for each in found], axis=0)
+    below = np.sqrt(np.sum([(each.value - each.low) ** 2 for each in found], axis=0)) / len(found)
+    above = np.sqrt(np.sum([(each.high - each.value) ** 2 for each in found], axis=0)) / len(found)
+    return Differences(value, value - below, value + above)
 
 
 def _over_episodes(sides: Sequence[Side]) -> Differences:
@@ -241,20 +273,6 @@ def _joined(found: Differences, seeds: Sequence[Sequence[Sequence[float]]]) -> D
     low = found.value - np.hypot(found.value - found.low, trainings)
     high = found.value + np.hypot(found.high - found.value, trainings)
     return Differences(found.value, np.maximum(low, -1.0), np.minimum(high, 1.0))
-
-
-def mean_differences(found: Sequence[Differences]) -> Differences:
-    """The mean of differences on several panels: see `benchmark.stats.intervals.mean_of`.
-
-    Args:
-        found: Of each panel, between the same entries; at least one.
-    """
-    if len(found) == 1:
-        return found[0]
-    value = np.mean([each.value for each in found], axis=0)
-    below = np.sqrt(np.sum([(each.value - each.low) ** 2 for each in found], axis=0)) / len(found)
-    above = np.sqrt(np.sum([(each.high - each.value) ** 2 for each in found], axis=0)) / len(found)
-    return Differences(value, value - below, value + above)
 
 
 def no_difference(first: Side, second: Side) -> tuple[str, float]:

@@ -121,8 +121,8 @@ def comment(
     lines += [
         "",
         "A replay proves that the actions earn the rewards, not which model chose "
-        "them. Brackets are 95% intervals: for success over the panel's episodes, "
-        "for a difference as stated in its row.",
+        "them. Brackets are 95% intervals: for success over the panel's episodes and, with "
+        "several seeds, the seeds; for a difference as stated in its row.",
     ]
     return _limited(lines)
 

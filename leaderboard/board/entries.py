@@ -187,8 +187,8 @@ def _numbers(
         panel=key[1],
         fingerprint=result.fingerprint,
         success=result.success.value,
-        low=result.success.low,
-        high=result.success.high,
+        low=result.over_episodes.low,
+        high=result.over_episodes.high,
         episodes=result.success.episodes,
         plays=len(next(iter(plays.values()))),
         seeds=tuple(

@@ -126,7 +126,8 @@ class PanelNumbers:
         panel: Panel name.
         fingerprint: Of the panel's protocol.
         success: Mean over checkpoints and repeats.
-        low: Lower end of its 95% interval over the panel's episodes.
+        low: Lower end of its 95% interval over the panel's episodes alone; what is shown knows of
+            the seeds, too (`leaderboard.table.columns.success_of`).
         high: Upper end.
         episodes: Distinct episodes: all of the panel.
         plays: Plays of each: checkpoints times repeats.

@@ -97,9 +97,10 @@ WORDS: Final[Mapping[str, Word]] = {
     "interval": Word(
         "Interval",
         (
-            "95% confidence interval over the episodes of the panel. It does not cover what other "
-            "training seeds would have given: every seed is a dot on the bar. Differences between "
-            "entries have intervals over episodes and seeds.",
+            "95% confidence interval over the episodes of the panel and, of an entry with several "
+            "training seeds, over the seeds: how far another panel and other seeds would move the "
+            "number. Of a single seed it is over episodes only, and is too narrow for the method. "
+            "Every seed is a dot on the bar.",
         ),
     ),
     "track": Word(

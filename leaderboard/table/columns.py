@@ -12,9 +12,11 @@ from typing import Final, Literal
 from benchmark.stability.definitions import DEFINITIONS, Better
 from benchmark.stats.dependable import LEAST_SEEDS
 from benchmark.stats.intervals import Interval, mean_of
+from benchmark.stats.paired import mean_success
 from leaderboard.board.protocols import PanelFacts
 from leaderboard.board.rows import BoardRow, PanelKey, PanelNumbers
 from leaderboard.board.training_rows import EventCount
+from leaderboard.table.paired import side_of
 from leaderboard.table.ranks import Rank
 from leaderboard.table.view import badges_of, init_of
 
@@ -109,11 +111,14 @@ class Column:
 
 
 def success_of(row: BoardRow, panels: Sequence[PanelKey]) -> Interval | None:
-    """Mean success over panels with its interval; None unless all of them were played."""
+    """Mean success over panels with its interval over episodes and, of several seeds, seeds.
+
+    None unless all of them were played.
+    """
     played = [numbers for key in panels if (numbers := row.panel(key)) is not None]
     if not played or len(played) < len(panels):
         return None
-    return mean_of([Interval(each.success, each.low, each.high) for each in played])
+    return mean_success(list(map(side_of, played)))
 
 
 def dependable_of(row: BoardRow, panels: Sequence[PanelKey]) -> Interval | None:
@@ -260,8 +265,8 @@ def columns_of(panels: Iterable[PanelFacts]) -> tuple[Column, ...]:
             panel_name(panel),
             f"{panel.title} ({panel.panel})",
             f"success on the {len(panel.episodes)} episodes of {panel_name(panel)}, mean over "
-            "checkpoints; 95% CI over episodes: which episodes the panel happens to contain, not "
-            "which seeds training happened to use",
+            "checkpoints; 95% CI over episodes and, of several checkpoints, seeds: what another "
+            "panel and other seeds would have given",
             [panel.key],
         )
         for panel in chosen

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from benchmark.stats.intervals import Interval, mean_interval, mean_of
-from benchmark.stats.paired import Side, difference, method_of
+from benchmark.stats.paired import Side, method_of, score_difference
 from benchmark.track_schema import METHOD
 from leaderboard.board.board import Board
 from leaderboard.board.recipe_choices import MASKED
@@ -203,7 +203,7 @@ def _contrast(
     board: Board, panels: Sequence[PanelKey], choice: str, over: str, pairs: Sequence[_Pair]
 ) -> Contrast:
     sides = [tuple(_sides(board, row, panels) for row in pair) for pair in pairs]
-    found = [mean_of(list(map(difference, *both))) for both in sides]
+    found = [score_difference(*both) for both in sides]
     gains = tuple(each.value for each in found)
     several = len(gains) >= LEAST_PAIRS
     method = method_of(*(side for both in sides for each in both for side in each))

@@ -1,14 +1,14 @@
 """Two entries of a board on the same episodes, and where they differ."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchmark.stats.intervals import Interval, mean_of
-from benchmark.stats.paired import PairedDifference, Side
+from benchmark.stats.intervals import Interval
+from benchmark.stats.paired import PairedDifference, Side, score_difference
 from leaderboard.board.board import Board
-from leaderboard.board.rows import BoardRow, PanelKey
+from leaderboard.board.rows import BoardRow, PanelKey, PanelNumbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,14 @@ def side(board: Board, row: BoardRow, key: PanelKey) -> Side | None:
     numbers, solved = row.panel(key), board.solved(row, key)
     if numbers is None or solved is None:
         return None
+    return replace(side_of(numbers), shares=solved / numbers.plays)
+
+
+def side_of(numbers: PanelNumbers) -> Side:
+    """An entry on a panel, without its episodes."""
     success = Interval(numbers.success, numbers.low, numbers.high)
     seeds = tuple(each.success for each in numbers.seeds)
-    return Side(solved / numbers.plays, numbers.plays == 1, success, seeds)
+    return Side(None, numbers.plays == 1, success, seeds)
 
 
 def compare(
@@ -93,9 +98,11 @@ def mean_difference(
     board: Board, first: BoardRow, second: BoardRow, panels: Sequence[PanelKey]
 ) -> Interval | None:
     """One entry minus another, mean over panels; None unless both have played all of them."""
-    found = [compare(board, first, second, key) for key in panels]
-    known = [each.difference for each in found if each is not None]
-    return mean_of(known) if known and len(known) == len(found) else None
+    if not all(_comparable(first, second, key) for key in panels):
+        return None
+    sides = [[side(board, row, key) for key in panels] for row in (first, second)]
+    one, other = ([each for each in own if each is not None] for own in sides)
+    return score_difference(one, other) if len(one) == len(other) == len(panels) > 0 else None
 
 
 def _comparable(first: BoardRow, second: BoardRow, key: PanelKey) -> bool:

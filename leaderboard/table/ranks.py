@@ -24,7 +24,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from benchmark.stats.paired import Side, differences, mean_differences
+from benchmark.stats.paired import Side, score_differences
 from leaderboard.board.board import Board
 from leaderboard.board.rows import BoardRow, PanelKey
 from leaderboard.table.paired import side
@@ -80,8 +80,7 @@ def ranks(board: Board, protocol: str, panels: tuple[PanelKey, ...]) -> Mapping[
             tracks.setdefault(row.track, {})[row.id] = found
     places: dict[str, Rank] = {}
     for sides in tracks.values():
-        panel_by_panel = [differences(each) for each in zip(*sides.values(), strict=True)]
-        better = mean_differences(panel_by_panel).low > 0
+        better = score_differences(list(sides.values())).low > 0
         places |= zip(sides, ranks_of(better), strict=True)
     return places
 

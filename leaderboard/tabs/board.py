@@ -174,7 +174,7 @@ def _legend() -> Markup:
         joined(
             [
                 "Bar: success with its ", explained("interval", "95% CI"),
-                " over episodes; small dots: seeds; tick: the ", explained("init", "init"),
+                "; small dots: seeds; tick: the ", explained("init", "init"),
                 ". Curve: success of every seed while training; cross: ",
                 explained("collapse", "collapse"), ". Columns that are the same for all entries "
                 "are hidden; choose them under \u201cFilters and columns\u201d.",

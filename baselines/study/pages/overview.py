@@ -28,7 +28,6 @@ from baselines.study.methods import (
     TrackResults,
     collapse_of,
     sides_on,
-    with_seeds,
 )
 from baselines.study.pages.markdown import fill, markdown_table
 from baselines.tracks.sweeps import points_of_sweeps
@@ -39,6 +38,7 @@ from benchmark.logs.groups import Series
 from benchmark.logs.training_log import TrainingLog
 from benchmark.plots.style import SOFT, Look, draw_runs, looks_of, mark_collapse, plot_style
 from benchmark.stats.formatting import rate_digits
+from benchmark.stats.paired import mean_success
 from benchmark.track_schema import Track
 from tasks.errors import UserError
 
@@ -269,7 +269,7 @@ def _mean(tracks: Mapping[str, TrackResults | None], recipe: str) -> str:
         sides = tuple(chain(*known)) if len(known) == len(results) else None
     else:
         sides = sides_on(recipe, results, panels)
-    return NOT_RUN if sides is None else rate_digits(with_seeds(sides))
+    return NOT_RUN if sides is None else rate_digits(mean_success(sides))
 
 
 def _cell(results: TrackResults | None, recipe: str, task: str) -> str:
@@ -278,10 +278,10 @@ def _cell(results: TrackResults | None, recipe: str, task: str) -> str:
     panels = [panel for panel in results.panels if panel[0] == task]
     if recipe == INIT:
         sides = results.init_sides(panels)
-        return NOT_RUN if sides is None else rate_digits(with_seeds(sides))
+        return NOT_RUN if sides is None else rate_digits(mean_success(sides))
     method = results.methods.get(recipe)
     sides = None if method is None else method.sides(panels)
     if method is None or sides is None:
         return NOT_RUN
-    success = rate_digits(with_seeds(sides))
+    success = rate_digits(mean_success(sides))
     return f"{success}<br>{len(method.collapsed)} of {len(method.runs)} collapsed"

@@ -20,7 +20,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentF
 
 from baselines.study.cells import Plays
 from baselines.study.current_tracks import CurrentTrack
-from baselines.study.methods import RecipeRuns, Sides, TrackResults, collapse_of, with_seeds
+from baselines.study.methods import RecipeRuns, Sides, TrackResults, collapse_of
 from baselines.study.pages.markdown import fill, markdown_table
 from baselines.study.pages.track_pages import PAGE as TRACK_PAGE
 from baselines.tracks import sweeps
@@ -29,7 +29,7 @@ from benchmark.flat import flat
 from benchmark.plots.style import SOFT, Look, looks_of, plot_style
 from benchmark.stats.formatting import points_text, rate_digits
 from benchmark.stats.intervals import Interval
-from benchmark.stats.paired import Side, score_difference
+from benchmark.stats.paired import Side, mean_success, score_difference
 from benchmark.track_schema import Track
 from tasks.errors import UserError
 from tasks.seeding import canonical_json
@@ -206,7 +206,7 @@ def robustness_page(found: Sequence[Sweep]) -> str:
                 "base": sweep.base,
                 "figure": FIGURE.format(base=sweep.base),
                 "table": _table(sweep),
-                "init": NOTHING if sweep.init is None else rate_digits(with_seeds(sweep.init)),
+                "init": NOTHING if sweep.init is None else rate_digits(mean_success(sweep.init)),
                 "first": sweep.shown[0],
                 "missing": list(_missing(sweep)),
             }
@@ -236,7 +236,7 @@ def robustness_figure(sweep: Sweep) -> bytes:
             axes.set_title(others or sweep.base, loc="left", fontsize=9.5, fontweight="bold")
             _draw(axes, conditions, rates, looks)
             if sweep.init is not None:
-                at = with_seeds(sweep.init).value
+                at = mean_success(sweep.init).value
                 axes.axhline(at, color=SOFT, linestyle=":", linewidth=1.2)
         handles = [
             Line2D([], [], color=look.color, linestyle=look.dashes, linewidth=2)
@@ -301,7 +301,7 @@ def _draw(
 
 def _success(condition: Condition, method: RecipeRuns | None) -> Interval:
     sides = None if method is None else method.sides(condition.results.panels)
-    return Interval(math.nan, math.nan, math.nan) if sides is None else with_seeds(sides)
+    return Interval(math.nan, math.nan, math.nan) if sides is None else mean_success(sides)
 
 
 def _table(sweep: Sweep) -> str:
@@ -316,7 +316,7 @@ def _table(sweep: Sweep) -> str:
         rows.append(
             [
                 recipe,
-                NOTHING if mean is None else rate_digits(with_seeds(mean.sides)),
+                NOTHING if mean is None else rate_digits(mean_success(mean.sides)),
                 minus,
                 NOTHING if mean is None else f"{mean.collapsed} of {mean.runs}",
                 *map(_cell, sweep.conditions, methods),
@@ -337,7 +337,7 @@ def _cell(condition: Condition, method: RecipeRuns | None) -> str:
     sides = None if method is None else method.sides(condition.results.panels)
     if method is None or sides is None:
         return NOTHING
-    success = rate_digits(with_seeds(sides))
+    success = rate_digits(mean_success(sides))
     return f"{success}<br>{len(method.collapsed)} of {len(method.runs)} collapsed"
 
 

@@ -17,7 +17,6 @@ from baselines.study.methods import (
     across_tracks,
     results_of,
     sides_on,
-    with_seeds,
 )
 from baselines.study.pages.markdown import fill, markdown_table
 from baselines.study.schema import Cell
@@ -27,6 +26,7 @@ from benchmark.logs.groups import curves_of, plotted
 from benchmark.plots.training import figure_bytes
 from benchmark.stability.collapse import WINDOW
 from benchmark.stats.formatting import points_text, rate_digits, rate_text
+from benchmark.stats.paired import mean_success
 from benchmark.track_schema import RateGrid, Track
 from tasks.errors import UserError
 from tasks.texts import plural
@@ -261,9 +261,9 @@ def _panels(current_track: CurrentTrack) -> list[PanelKey]:
 
 
 def _success(sides: Sides | None) -> str:
-    return "-" if sides is None else rate_digits(with_seeds(sides))
+    return "-" if sides is None else rate_digits(mean_success(sides))
 
 
 def _init_text(sides: Sides) -> str:
-    rate = with_seeds(sides)
+    rate = mean_success(sides)
     return rate_text(rate.value, rate.low, rate.high)

@@ -11,8 +11,8 @@ from benchmark.logs.training_log import TrainingLog
 from benchmark.models import ModelIdentity
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import EventSummary, RecipeStability, recipe_stability
-from benchmark.stats.intervals import clustered_wilson, wilson
-from benchmark.stats.paired import PairedDifference, Side
+from benchmark.stats.intervals import Interval, wilson
+from benchmark.stats.paired import PairedDifference, Side, mean_success
 from benchmark.stats.survival import EventOutcome, kaplan_meier
 from benchmark.submissions.checks.log_panels import matched_panels
 from benchmark.submissions.checks.log_schedule import early_stop, schedule_of
@@ -29,8 +29,9 @@ class PanelResult:
 
     Attributes:
         fingerprint: The panel's protocol.
-        success: Mean over the checkpoints, with an interval over the panel's episodes: it says
-            which levels the panel happens to have, not which seeds training happened to have.
+        success: Mean over the checkpoints, with an interval over the panel's episodes and, of
+            several checkpoints, the seeds.
+        over_episodes: The same with an interval over the episodes alone: of these checkpoints.
         seeds: Success of every checkpoint, by seed.
         format_valid: Share of valid responses, mean over the checkpoints.
         turns: Mean number of turns of an episode; errors count as the longest.
@@ -39,6 +40,7 @@ class PanelResult:
 
     fingerprint: str
     success: MeanInterval
+    over_episodes: Interval
     seeds: Mapping[int, float]
     format_valid: float
     turns: float
@@ -162,11 +164,13 @@ def panel_results(entry: Entry) -> dict[PanelKey, PanelResult]:
     for key, first in entry.checkpoints[0].panels.items():
         panels = {point.checkpoint.seed: point.panels[key] for point in entry.checkpoints}
         plays = list(entry.plays(key).values())
-        interval = clustered_wilson([sum(each) for each in plays], [len(each) for each in plays])
+        side = Side.of(plays, _seeds(entry, key))
+        success = mean_success([side])
         count = len(panels)
         results[key] = PanelResult(
             fingerprint=first.fingerprint,
-            success=MeanInterval(interval.value, interval.low, interval.high, len(plays)),
+            success=MeanInterval(success.value, success.low, success.high, len(plays)),
+            over_episodes=side.success,
             seeds={seed: panel.success.value for seed, panel in panels.items()},
             format_valid=sum(panel.format_valid for panel in panels.values()) / count,
             turns=sum(_turns(point, key) for point in entry.checkpoints) / count,

@@ -5,6 +5,7 @@ from statistics import fmean
 
 from markupsafe import Markup
 
+from benchmark.stats.paired import mean_success
 from leaderboard.board.board import Board
 from leaderboard.board.curves import SECONDS
 from leaderboard.board.rows import BoardRow, PanelNumbers
@@ -15,6 +16,7 @@ from leaderboard.page.markup import NOTHING, Piece, copied, element, joined, lin
 from leaderboard.page.state import State
 from leaderboard.table import cells
 from leaderboard.table.columns import Line, dependable_of, worst_of
+from leaderboard.table.paired import side_of
 from leaderboard.table.view import badges_of
 from leaderboard.tabs.answer import init_success
 from leaderboard.tabs.curve_charts import curve_chart
@@ -81,8 +83,9 @@ def _success(board: Board, row: BoardRow, numbers: PanelNumbers) -> Markup:
         title += f" ({numbers.panel})"
     init = init_success(board, row, [numbers.key]) if row.kind == "trained" else None
     seeds = [each.success for each in numbers.seeds]
-    ends = f"{cells.percent(numbers.low)}\u2013{cells.percent(numbers.high)}"
-    shown = interval_bar(numbers.low, numbers.high, numbers.success, seeds, init)
+    success = mean_success([side_of(numbers)])
+    ends = f"{cells.percent(success.low)}\u2013{cells.percent(success.high)}"
+    shown = interval_bar(success.low, success.high, success.value, seeds, init)
     return _tile(
         f"success on {title}", f"{cells.percent(numbers.success)}%",
         element("span", joined([explained("interval", "95% CI"), f" {ends}"]), "lb-sub"), shown,

@@ -6,6 +6,7 @@ from typing import Final
 
 from markupsafe import Markup
 
+from benchmark.stats.paired import mean_success
 from benchmark.track_schema import METHOD
 from leaderboard.board.board import Board
 from leaderboard.board.protocols import PanelFacts
@@ -32,6 +33,7 @@ from leaderboard.page.methods import method
 from leaderboard.page.state import State, query_of
 from leaderboard.table import cells
 from leaderboard.table.columns import panel_name
+from leaderboard.table.paired import side_of
 from leaderboard.table.view import badges_of
 from leaderboard.tabs.entry.reproduce import reproduce, short_hash, whole_hashes
 from leaderboard.tabs.entry.stability import stability_tables
@@ -173,10 +175,11 @@ def _panel(board: Board, row: BoardRow, numbers: PanelNumbers) -> list[Piece]:
     known = board.panel(row, numbers.key)
     unit = f" {known.score_unit}" if known else ""
     target = State(tab="entry", protocol=row.protocol, entry=row.id, panel="/".join(numbers.key))
+    success = mean_success([side_of(numbers)])
     return [
         link(query_of(target), "/".join(numbers.key)),
         cells.percent(numbers.success),
-        f"{cells.percent(numbers.low)}\u2013{cells.percent(numbers.high)}",
+        f"{cells.percent(success.low)}\u2013{cells.percent(success.high)}",
         ", ".join(cells.percent(each.success) for each in numbers.seeds),
         cells.percent(numbers.format_valid),
         cells.percent(numbers.action_valid),

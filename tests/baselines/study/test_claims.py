@@ -11,10 +11,9 @@ from baselines.study.current_tracks import CurrentTrack
 from baselines.study.methods import (
     TrackResults,
     results_of,
-    with_seeds,
 )
 from baselines.study.schema import Cell
-from benchmark.stats.paired import difference
+from benchmark.stats.paired import difference, mean_success
 from tests.support.training.study_cells import finish
 
 FALLS = (6, 0, 0)
@@ -240,7 +239,7 @@ def test_the_interval_of_one_method_knows_of_its_seeds(
 ) -> None:
     methods = {"grpo": [range(4), range(4)], "gspo": [range(2), range(6)]}
     results = track_results(tmp_path, current_track, methods, init=[0])
-    alike, apart = (with_seeds(s) for m in results.methods.values() if (s := m.sides([PANEL])))
+    alike, apart = (mean_success(s) for m in results.methods.values() if (s := m.sides([PANEL])))
     assert alike.value == apart.value == 0.5
     assert apart.low < alike.low < 0.5 < alike.high < apart.high
     # Both seeds solved the same four episodes: Wilson's interval of 4 of 8.

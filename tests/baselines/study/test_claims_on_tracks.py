@@ -14,11 +14,11 @@ from baselines.study.methods import (
     across_tracks_at_equal_seconds,
     results_of,
     sides_on,
-    with_seeds,
 )
 from baselines.study.pages.track_pages import beside_other_tracks
 from baselines.study.schema import Cell
 from benchmark.stats.formatting import points_text
+from benchmark.stats.paired import mean_success
 from tests.support.training.study_cells import finish
 from tests.support.training.tiny_study import MIXED
 
@@ -170,7 +170,7 @@ def test_tasks_that_were_trained_apart_have_seeds_of_their_own(
     )
     assert sides is not None and other is not None
     assert [side.success.value for side in sides] == [0.5, 0.5]
-    assert with_seeds(sides) == with_seeds(other)
+    assert mean_success(sides) == mean_success(other)
     # All seeds count, however many each has.
     apart = on_tracks(tmp_path / "apart", {"fixed": {0: EVERY}, "math": {1: EVERY, 2: [0]}})
     sides = sides_on("grpo", list(apart.values()), panels)

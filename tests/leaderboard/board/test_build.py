@@ -21,6 +21,7 @@ from leaderboard.board.build import Built, Origin, build, write
 from leaderboard.board.entries import row_of as make_row
 from leaderboard.board.file import json_bytes, parquet_bytes, read_content
 from leaderboard.board.rows import BoardCheckpoint, FullRow, RecipeChoices
+from leaderboard.table.columns import success_of
 from leaderboard.table.table import table
 from leaderboard.table.view import badges_of, default_view
 from tasks.errors import UserError
@@ -76,11 +77,14 @@ def test_the_numbers_are_those_of_the_check(built: Built, submissions: Path) -> 
     row = row_of(built, TRAINED)
     (numbers,) = row.panels
     assert (numbers.success, numbers.low, numbers.high) == (
-        result.success.value,
-        result.success.low,
-        result.success.high,
+        result.over_episodes.value,
+        result.over_episodes.low,
+        result.over_episodes.high,
     )
     assert {each.seed: each.success for each in numbers.seeds} == dict(result.seeds)
+    shown = success_of(row, [KEY])
+    assert shown is not None
+    assert (shown.low, shown.high) == (result.success.low, result.success.high)
     assert (numbers.episodes, numbers.plays, numbers.fingerprint) == (256, 2, result.fingerprint)
     dependable = numbers.dependable
     assert dependable is not None

@@ -38,7 +38,8 @@ def test_numbers_at_a_glance(boards: Boards) -> None:
     number = DependableSuccess(0.45, 0.2, 0.5)
     board = boards(replace(row, panels=(replace(panel, dependable=number),)))
     said = text_of(entry_head(board, STATE))
-    assert "success on Sokoban 45.0% 95% CI 36.1\u201354.3" in said
+    # Welch's interval of two seeds that are 10 points apart leaves everything open.
+    assert "success on Sokoban 45.0% 95% CI 0.0\u2013100.0" in said
     assert "dependable success 45.0% 95% CI 20.0\u201350.0 worst seed 40.0%" in said
     assert "0/2 collapsed" in said
     # 10 and 20 minutes.

@@ -10,7 +10,7 @@ import yaml
 
 from baselines.study.cells import init_cell
 from baselines.study.current_tracks import current_tracks_of
-from baselines.study.methods import TrackResults, with_seeds
+from baselines.study.methods import TrackResults
 from baselines.study.pages.overview import BEGIN, END
 from baselines.study.pages.robustness import Sweep, measured_sweeps, robustness_page
 from baselines.study.pages.track_pages import results_by_track
@@ -19,6 +19,7 @@ from baselines.study.workspace import survey
 from baselines.tracks.registry import read_track
 from baselines.tracks.sweeps import points_of_sweeps, sweeps_of
 from benchmark.cli.main import main
+from benchmark.stats.paired import mean_success
 from tests.baselines.study.pages.test_pages import check_markdown
 from tests.support.training.study_cells import finish
 
@@ -84,7 +85,7 @@ def test_the_mean_is_over_all_conditions_and_an_episode_is_one_cluster(folder: P
     assert side.shares is not None
     # The first three episodes are solved under two of three conditions.
     assert side.shares.tolist() == pytest.approx([2 / 3] * 3 + [1 / 3] * 3 + [0, 0])
-    assert with_seeds((side,)).value == 3 / 8
+    assert mean_success((side,)).value == 3 / 8
     assert sweep.over_all("sampo") is None
 
 
