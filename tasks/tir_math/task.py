@@ -17,7 +17,7 @@ from tasks.prompts import read_prompt
 from tasks.texts import digest_text
 from tasks.tir_math.checking import CPU_LIMIT_S, PACKAGES, RULE
 from tasks.tir_math.episode import TirMathEpisode
-from tasks.tir_math.evaluated import is_evaluated
+from tasks.tir_math.evaluated import is_computation, is_number
 from tasks.tir_math.expert import final, program
 from tasks.tir_math.hub import VARIABLE, available, content_sha256, field_panels, read_problems
 from tasks.tir_math.outputs import MOST_SHOWN
@@ -199,7 +199,11 @@ def _judge(answer: str, truth: str) -> tuple[bool, str]:
 
 
 def _judge_generated(answer: str, truth: str) -> tuple[bool, str]:
-    return _judge(answer, truth) if is_evaluated(answer, truth) else (False, "computation")
+    unfinished = False, "computation"
+    if is_computation(answer, truth):
+        return unfinished
+    equal, reason = _judge(answer, truth)
+    return unfinished if equal and not is_number(answer, truth) else (equal, reason)
 
 
 TASK = TirMathTask
