@@ -5,6 +5,7 @@ incomplete: what happens to be finished decides nothing, though numbers of metho
 are shown. Nor do one or two seeds.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -340,7 +341,8 @@ def _best(claim: Claim, best: str, results: TrackResults) -> ClaimVerdict:
     numbers = ", ".join(
         f"{other} {points(found[other])}{_equal_text(best, other, results)}" for other in nearest
     )
-    return ClaimVerdict(claim, outcome, f"{best} minus the nearest others: {numbers}")
+    of = counted(len(others), "method")
+    return ClaimVerdict(claim, outcome, f"{best} minus the nearest of {of}: {numbers}")
 
 
 def _by_task(results: TrackResults, margin_on: Callable[[PanelKey], Interval | None]) -> str:
@@ -369,9 +371,18 @@ def _collapses(claim: Claim, results: TrackResults) -> ClaimVerdict:
             outcome = "contradicted" if outcome == "reproduced" else "reproduced"
         outcomes.append(outcome)
         faded = f", {len(method.faded)} more at half of their best" if method.faded else ""
-        numbers.append(f"{recipe} {collapsed_text(method)}{faded}")
+        luck = "" if outcome == "not decided" else f", by chance {_by_chance(method)}"
+        numbers.append(f"{recipe} {collapsed_text(method)}{luck}{faded}")
     worst = max(outcomes, key=("reproduced", "not decided", "contradicted").index)
     return ClaimVerdict(claim, worst, "; ".join(numbers))
+
+
+def _by_chance(method: RecipeRuns) -> str:
+    """How often a method that collapses as often as not has so extreme a count on this side."""
+    runs, collapsed = len(method.runs), len(method.collapsed)
+    extreme = max(collapsed, runs - collapsed)
+    ways = sum(math.comb(runs, count) for count in range(extreme, runs + 1))
+    return f"1 in {2**runs / ways:.0f}"
 
 
 def _above(margin: Interval, least: float) -> Outcome:

@@ -67,6 +67,7 @@ class RecipeRuns:
     def faded(self) -> tuple[int, ...]:
         """Seeds that end at half of their best validation, of 10% or more, and have not collapsed.
 
+        Of several tasks, on one of them or in their mean.
         Collapse is judged by a mean over several validations, which does not see a late loss.
         """
         return tuple(run.cell.seed for run in self.runs if run.log is not None and _faded(run.log))
@@ -308,10 +309,11 @@ def collapse_of(log: TrainingLog) -> int | None:
 
 
 def _faded(log: TrainingLog) -> bool:
-    points = run_curves_of(log).curves.get(SUCCESS)
-    values = [] if points is None else points.values[np.isfinite(points.values)].tolist()
-    lost = bool(values) and max(values) >= LEARNED and values[-1] <= KEPT * max(values)
-    return lost and collapse_of(log) is None
+    curves = run_curves_of(log).curves
+    found = [curves[name] for name in curves if name == SUCCESS or name.startswith(f"{SUCCESS}@")]
+    known = [points.values[np.isfinite(points.values)].tolist() for points in found]
+    lost = [max(each) >= LEARNED and each[-1] <= KEPT * max(each) for each in known if each]
+    return any(lost) and collapse_of(log) is None
 
 
 def _side(played: Sequence[Mapping[str, bool]], track: str = "") -> Side:

@@ -242,7 +242,7 @@ def _against(board: Board, state: State) -> Markup:
 
 def _summary(count: int, left_out: int, measure: Column) -> str:
     missing = f"; {left_out} without both numbers are not drawn" if left_out else ""
-    return f"{count} entries, success against {measure.title}{missing}"
+    return f"{counted(count, 'entry')}, success against {measure.title}{missing}"
 
 
 def _shown(value: float, unit: str) -> str:

@@ -230,10 +230,27 @@ def _answer(first: Half, second: Half) -> str:
         + (
             f"Of {counted(len(done.leads), 'warning')}, {done.certain} came before a validation "
             "that was still healthy, and so before the fall for certain; "
-            f"{done.watched} of {counted(done.collapsed, 'collapsed run')} had such a validation."
+            f"{done.watched} of {counted(done.collapsed, 'collapsed run')} had such a validation. "
+            f"{_at_once(rule, second.runs)}"
             if done.leads
             else ""
         )
+    )
+
+
+def _at_once(rule: Rule, runs: Sequence[WatchedRun]) -> str:
+    """How many warnings came as early as they can: their leads are those to a validation."""
+    warned = [
+        (at, run.fall)
+        for run in runs
+        if run.fall is not None and (at := alarm_at(run, rule)) is not None and at < run.fall
+    ]
+    first = min(at for at, _ in warned)
+    early = sum(at == first for at, _ in warned)
+    return (
+        f"{early} of the {len(warned)} alarms came in update {first}; falls are seen only at "
+        f"validations, the earliest at update {min(fall for _, fall in warned)}, so that these "
+        "leads say little."
     )
 
 

@@ -22,6 +22,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from baselines.study.cells import INIT
+from baselines.study.claims import LEAST_SEEDS
 from baselines.study.current_tracks import CurrentTrack
 from baselines.study.methods import (
     RecipeRuns,
@@ -257,7 +258,7 @@ def _track(current_tracks: Mapping[str, CurrentTrack], task: str, kind: str) -> 
 
 
 def _mean(tracks: Mapping[str, TrackResults | None], recipe: str) -> str:
-    """Mean success over the tasks, each with all its seeds."""
+    """Mean success over the tasks; of tasks trained apart, with seeds enough of each."""
     there = {id(each): each for each in tracks.values() if each is not None}
     results = list(there.values())
     panels = [panel for each in results for panel in each.panels]
@@ -267,9 +268,15 @@ def _mean(tracks: Mapping[str, TrackResults | None], recipe: str) -> str:
         each_init = [each.init_sides(each.panels) for each in results]
         known = [sides for sides in each_init if sides is not None]
         sides = tuple(chain(*known)) if len(known) == len(results) else None
-    else:
-        sides = sides_on(recipe, results, panels)
-    return NOT_RUN if sides is None else rate_digits(mean_success(sides))
+        return NOT_RUN if sides is None else rate_digits(mean_success(sides))
+    sides = sides_on(recipe, results, panels)
+    if sides is None:
+        return NOT_RUN
+    success = rate_digits(mean_success(sides))
+    if len(results) == 1:
+        return f"{success}{_collapsed(results[0].methods[recipe])}"
+    # The spread of one task's seeds says nothing where that of another one is not known.
+    return success if min(len(side.seeds) for side in sides) >= LEAST_SEEDS else NOT_RUN
 
 
 def _cell(results: TrackResults | None, recipe: str, task: str) -> str:
@@ -284,4 +291,10 @@ def _cell(results: TrackResults | None, recipe: str, task: str) -> str:
     if method is None or sides is None:
         return NOT_RUN
     success = rate_digits(mean_success(sides))
-    return f"{success}<br>{len(method.collapsed)} of {len(method.runs)} collapsed"
+    return success if len(results.panels) > 1 else f"{success}{_collapsed(method)}"
+
+
+def _collapsed(method: RecipeRuns) -> str:
+    """A line of a cell: the runs that collapsed, and those that lost half without a collapse."""
+    halved = f", {len(method.faded)} halved" if method.faded else ""
+    return f"<br>{len(method.collapsed)} of {len(method.runs)} collapsed{halved}"

@@ -166,7 +166,7 @@ def page_of(
             "sha256": current_track.track.sha256,
             "budget": " and ".join(f"{limit:,}" for limit in sorted(limits)) or "as many",
             "several_paces": several_paces,
-            "window": WINDOW * (current_track.track.settings["validation"]["every"] or 0),
+            "window": (WINDOW - 1) * (current_track.track.settings["validation"]["every"] or 0),
         },
         panels=[
             _section(current_track, results, *each, several_paces=several_paces)

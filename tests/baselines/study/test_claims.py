@@ -113,7 +113,7 @@ def test_the_best_of_those_that_are_finished_is_shown(
     results = track_results(tmp_path, current_track, methods, init=[0])
     said = judge(results, best="gspo").numbers
     start = "7 of 9 runs; ppo lacks seeds 1, 2; so far, of 1 method with three seeds: gspo minus"
-    assert said.startswith(f"{start} the nearest others: grpo +87.5 [")
+    assert said.startswith(f"{start} the nearest of 1 method: grpo +87.5 [")
 
 
 def test_numbers_of_an_undecided_claim_are_shown_from_three_seeds(
@@ -174,7 +174,8 @@ def test_collapses_are_counted_and_held_to_the_rule(
     assert verdict.outcome == "reproduced"
     # Wilson: 4 of 4 is 51 to 100%, 0 of 4 is 0 to 49%; 0 of 3 is 0 to 56%, which leaves it open.
     assert verdict.numbers == (
-        "cispo 4 of 4 after update 2, 2, 2, 2 (51 to 100%); cispo_sm 0 of 4 (0 to 49%)"
+        "cispo 4 of 4 after update 2, 2, 2, 2 (51 to 100%), by chance 1 in 16; "
+        "cispo_sm 0 of 4 (0 to 49%), by chance 1 in 16"
     )
     assert judge(results, holds="grpo").outcome == "not decided"
     # They are told beside a difference, too.

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -85,7 +86,7 @@ def test_a_page_has_table_curves_verdicts_and_what_is_missing(
     # The recorded plays of GRPO, whose runs end there: as at equal updates.
     assert cells[2] == cells[4]
     # Validations are 2 updates apart.
-    assert "the mean of three validations (6 updates)" in " ".join(text.split())
+    assert "the mean of three validations (4 updates from first to last)" in " ".join(text.split())
     assert "Not collapsed, but" not in text
     assert "| cispo | 1 of 2 |" in text
     assert "1 of 1 after update 2 (21 to 100%)" in text
@@ -111,6 +112,35 @@ def test_a_late_loss_is_named(folder: Path, current_track: CurrentTrack) -> None
         "4 seeds of each are needed, available: cispo 2 |"
     ) in text
     check_markdown(text)
+    readme = folder / "README.md"
+    readme.write_text(f"{ALL}\n{END}\n")
+    assert study(folder, "page", "--readme", str(readme)) == 0
+    assert "<br>1 of 2 collapsed, 1 halved |" in readme.read_text("utf-8")
+
+
+@pytest.mark.slow
+def test_means_over_tasks_that_are_trained_apart_need_three_seeds_of_each(
+    tmp_path: Path, tiny_tracks: Path
+) -> None:
+    cells = [Cell(track, "grpo", seed) for track in ("fixed", "math") for seed in range(3)]
+    tracks = current_tracks_of(cells, "study.yaml")
+    finished = [finish(tmp_path, each, tracks[each.track], range(each.seed + 1)) for each in cells]
+
+    def mean(count: int) -> str:
+        found = results_by_track(cells, finished[:count], tracks)
+        named = {"fixed": "sokoban-small", "math": "tir_math-small"}
+        small = {
+            name: replace(tracks[old], track=tracks[old].track.model_copy(update={"name": name}))
+            for old, name in named.items()
+        }
+        results = {name: found[old] for old, name in named.items()}
+        *_, row = overview_table(results, small, ["small"]).splitlines()
+        assert row.startswith("| small | grpo | 25.0 [")
+        return row.split(" | ")[-1]
+
+    # Of the second task one, two and three seeds, which solve 1, 2 and 3 of 8.
+    assert [mean(count) for count in (4, 5)] == ["- |", "- |"]
+    assert mean(6).startswith("25.0 [")
 
 
 @pytest.mark.slow
@@ -130,7 +160,7 @@ def test_a_page_of_several_tasks_begins_with_their_mean(
     heads = [line for line in text.splitlines() if line.startswith("## ")]
     assert heads[:3] == ["## Mean over 2 tasks", "## sokoban/builtin", "## tir_math/builtin"]
     assert "averaged with equal weights. The init has 25.0% [" in text
-    # All methods have played equally much.
+    # All methods have played equally many episodes.
     assert "equal episodes" not in text.lower()
     assert "The init solves 0.0% [0.0, 32.4] of 8 episodes." in text
     rows = [line.split(" | ")[2:4] for line in text.splitlines() if line.startswith("| grpo |")]
@@ -141,6 +171,8 @@ def test_a_page_of_several_tasks_begins_with_their_mean(
     assert "| track | method | sokoban | tir_math | mean |" in table
     (row,) = [line.split(" | ") for line in table.splitlines() if line.startswith("| mixed | grpo")]
     assert [cell.split()[0] for cell in row[2:]] == ["100.0", "25.0", "62.5"]
+    # A collapse is one of the whole policy.
+    assert [cell.count("0 of 1 collapsed") for cell in row[2:]] == [0, 0, 1]
     assert "| mixed | init | 50.0 [21.5, 78.5] | 0.0 [0.0, 32.4] | 25.0 [" in table
     capsys.readouterr()
     assert study(tmp_path, "status", "--json") == 0
