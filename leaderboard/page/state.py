@@ -287,9 +287,13 @@ def curves_of(rows: Sequence[BoardRow]) -> tuple[str, ...]:
 
 
 def _partner(board: Board, state: State, other: str) -> str:
-    """The best entry that has played a panel that another one has, too; without one the best."""
+    """The best entry that has played a panel that another one has, too; without one the best.
+
+    One of the other's track comes first: what differs there is the method.
+    """
     known = board.row(other, state.protocol)
     panels = {panel.key for panel in known.panels} if known else set()
     rows = [row for row in ranked(board, state.protocol) if row.id != other]
     common = [row for row in rows if any(panel.key in panels for panel in row.panels)]
-    return next((row.id for row in common or rows), "")
+    alike = [row for row in common if known and row.track == known.track]
+    return next((row.id for row in alike or common or rows), "")

@@ -24,7 +24,7 @@ class CollapsedRun:
         curves: Its curves.
         step: The update at which it collapsed.
         moves: By signal of `SIGNALS` that its log has: the update at which it moved; None if it did
-            not until the collapse. Empty if that came before a signal can be judged.
+            not before the collapse. Empty if that came before a signal can be judged.
     """
 
     row: BoardRow
@@ -48,7 +48,7 @@ class SignalSummary:
         moved: Those in which it moved before the collapse.
         first: Those in which nothing moved before it.
         lead: Updates from its move to the collapse, median over the runs in which it moved.
-        held: Runs that did not collapse whose logs have it.
+        held: Runs that did not collapse, on tracks with a collapse, whose logs have it.
         false_alarms: Those in which it moved all the same.
     """
 
@@ -83,7 +83,7 @@ def collapsed_runs(board: Board, protocol: str) -> tuple[CollapsedRun, ...]:
 
 
 def _moves(curves: SeedCurves, collapse: int | None) -> dict[str, int | None]:
-    """When every signal moved; up to the collapse, if there was one."""
+    """When every signal moved; before the collapse, if there was one."""
     moves: dict[str, int | None] = {}
     if collapse is not None and collapse <= FIRST:
         # Nothing was seen of it before: no signal can be judged.
@@ -93,7 +93,7 @@ def _moves(curves: SeedCurves, collapse: int | None) -> dict[str, int | None]:
         if series is not None:
             points = Points(np.array(series.steps, np.int64), np.array(series.values, np.float64))
             at = moved_at(points, kind.log_scale)
-            late = at is not None and collapse is not None and at > collapse
+            late = at is not None and collapse is not None and at >= collapse
             moves[name] = None if late else at
     return moves
 
@@ -103,13 +103,15 @@ def signal_summaries(board: Board, protocol: str) -> tuple[SignalSummary, ...]:
     """Every signal over all runs; the one that tells most of a collapse comes first.
 
     A signal that moves in every run, such as a KL that grows with training, moves before every
-    collapse, too: runs that did not collapse say how much that means.
+    collapse, too: runs that did not collapse say how much that means. Those of tracks without any
+    collapse are left out: what tells tracks apart would look like a warning.
     """
     found = collapsed_runs(board, protocol)
+    tracks = {each.row.track for each in found}
     held = [
         _moves(curves, None)
         for row in board.rows(protocol)
-        if row.stability is not None
+        if row.stability is not None and row.track in tracks
         for curves in board.curves(row)
         if curves.collapsed is False
     ]

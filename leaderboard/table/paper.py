@@ -1,6 +1,6 @@
 """The paper's gains over GRPO beside those of this board, and how far their orders agree."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -8,6 +8,7 @@ from typing import Final
 from scipy.stats import kendalltau
 
 from benchmark.stats.intervals import Interval
+from benchmark.stats.paired import Side, difference
 from leaderboard.board.board import Board
 from leaderboard.board.protocols import PanelFacts
 from leaderboard.board.published import published_rows
@@ -16,8 +17,12 @@ from leaderboard.table.paired import compare
 
 BASELINE: Final = "grpo"
 """What gains are over, there and here."""
-LEAST_METHODS: Final = 3
-"""Methods, the baseline among them, without which an order says nothing."""
+PAPER_EPISODES: Final = 128
+"""Of which each success rate of the paper is the mean (`reference/notes.yaml`)."""
+LEAST_METHODS: Final = 4
+"""Methods, the baseline among them, without which an order says nothing: three agree in full by
+chance in 1 of 6 cases, four in 1 of 24.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +32,14 @@ class Gain:
     Attributes:
         method: As the paper prints it.
         paper: The paper's, which has no interval.
+        clear: Whether that is more than the noise of the paper's episodes (`PAPER_EPISODES`).
         here: This board's, with its interval; None where it was not run, or GRPO was not.
         row: Its entry here; None if there is none.
     """
 
     method: str
     paper: float
+    clear: bool
     here: Interval | None
     row: BoardRow | None
 
@@ -71,7 +78,7 @@ def _of_task(board: Board, protocol: str, panel: PanelFacts) -> TaskGains:
     base = published.get(BASELINE)
     if base is None or base.success[0] is None:
         return TaskGains(panel, "", (), None, 0)
-    track, rows = _track(board, protocol, panel.key)
+    track, rows = _track(board, protocol, panel.key, published)
     start = rows.get(BASELINE)
     gained = []
     for name, each in published.items():
@@ -80,7 +87,11 @@ def _of_task(board: Board, protocol: str, panel: PanelFacts) -> TaskGains:
             continue
         compared = compare(board, row, start, panel.key) if row and start else None
         here = compared.difference if compared else None
-        gained.append(Gain(each.method, success - base.success[0], here, row))
+        noise = difference(
+            *(Side.of_rates([rate], PAPER_EPISODES) for rate in (success, base.success[0]))
+        )
+        clear = not noise.low <= 0 <= noise.high
+        gained.append(Gain(each.method, noise.value, clear, here, row))
     gained.sort(key=lambda gain: -gain.paper)
     tau, methods = agreement(gained)
     return TaskGains(panel, track, tuple(gained), tau, methods or int(start is not None))
@@ -101,8 +112,14 @@ def agreement(gained: Sequence[Gain]) -> tuple[float | None, int]:
     return (tau if tau == tau else None), methods  # noqa: PLR0124 - NaN
 
 
-def _track(board: Board, protocol: str, key: PanelKey) -> tuple[str, dict[str, BoardRow]]:
-    """The track with GRPO and most other recipes on a panel, and its newest entry of each."""
+def _track(
+    board: Board, protocol: str, key: PanelKey, published: Collection[str]
+) -> tuple[str, dict[str, BoardRow]]:
+    """The track whose entries stand beside the paper's, and its newest entry of each recipe.
+
+    The task's `standard` track, on which methods are meant to learn as the paper's did; without
+    GRPO there, the track with GRPO and most of the published recipes.
+    """
     tracks: dict[str, dict[str, BoardRow]] = {}
     for row in sorted(board.rows(protocol), key=lambda row: row.id):
         if row.kind == "trained" and row.track != OPEN and row.panel(key) is not None:
@@ -110,5 +127,7 @@ def _track(board: Board, protocol: str, key: PanelKey) -> tuple[str, dict[str, B
     with_base = {name: rows for name, rows in tracks.items() if BASELINE in rows}
     if not with_base:
         return "", {}
-    name = max(sorted(with_base), key=lambda name: len(with_base[name]))
+    usual = f"{key[0]}-standard"
+    most = max(sorted(with_base), key=lambda name: len(with_base[name].keys() & published))
+    name = usual if usual in with_base else most
     return name, with_base[name]

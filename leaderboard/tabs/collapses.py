@@ -43,7 +43,7 @@ BEFORE, AFTER = 30, 10
 MOST_DRAWN: Final = 12
 """Runs that are drawn one by one; the median is of all."""
 LEAST_RUNS: Final = 3
-"""Runs without which there is no median, and no signal is named as the best warning."""
+"""Runs without which there is no median, and no signal is named."""
 
 
 @lru_cache(maxsize=8)
@@ -75,8 +75,9 @@ def collapses_page(board: Board, state: State) -> str:
                 [
                     "A signal has moved when it stays more than three times as far from its median "
                     "over the first five updates as any of those updates (benchmark/stability/"
-                    "precursors.py). Only moves up to the ", explained("collapse", "collapse"),
-                    " count. Success is validated every few updates, so the collapse is located no "
+                    "precursors.py). Only moves before the ", explained("collapse", "collapse"),
+                    " count, and runs that did not collapse are those of tracks with a collapse. "
+                    "Success is validated every few updates, so the collapse is located no "
                     "more precisely than that. A signal that moves early is a warning, not a "
                     "cause, and not even that if it also moves in runs that did not collapse.",
                 ]
@@ -106,9 +107,10 @@ def _answer(found: tuple[CollapsedRun, ...], signals: tuple[SignalSummary, ...])
     others = f", and in {best.false_alarms} of {best.held} that did not collapse"
     return joined(
         [
-            f"{runs} collapsed. The best warning is ", title, f": it moved by the collapse in "
-            f"{best.moved} of {best.known} runs{lead}",
-            others if best.held else "", ".",
+            f"{runs} collapsed. The signal that tells these from other runs best is ", title,
+            f": it moved before the collapse in {best.moved} of {best.known} runs{lead}",
+            others if best.held else "", ". It was picked on these very runs; "
+            "baselines/results/early_warning.md tests a rule on runs that it was not chosen on.",
         ]
     )  # fmt: skip
 
@@ -116,7 +118,7 @@ def _answer(found: tuple[CollapsedRun, ...], signals: tuple[SignalSummary, ...])
 def _signals(signals: tuple[SignalSummary, ...]) -> Markup:
     heads = [
         Head("signal"),
-        Head("moved by the collapse", number=True),
+        Head("moved before the collapse", number=True),
         Head(
             "lead (updates)",
             number=True,

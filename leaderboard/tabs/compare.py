@@ -103,7 +103,15 @@ def _headline(first: BoardRow, second: BoardRow, found: dict[str, EntryCompariso
         text = joined(
             [names[0], " minus ", names[1], f" on {count} that both have played{tied}."]
         )  # fmt: skip
-    return element("p", text, "lb-answer", role="status")
+    return element("p", text, "lb-answer", role="status") + _apart(first, second)
+
+
+def _apart(first: BoardRow, second: BoardRow) -> Markup:
+    """That more than the methods of two trained entries may differ; nothing on one track."""
+    trained = first.kind == second.kind == "trained"
+    if not trained or (first.track == second.track and first.track != OPEN):
+        return NOTHING
+    return note("They are not on one track: more than their methods may differ.", "lb-notice")
 
 
 @lru_cache(maxsize=64)
@@ -261,14 +269,12 @@ def _while_training(
     ]
     about = (
         "Means over seeds, up to the end of the shortest of their training runs; interpolated "
-        f"between validations. Interval: {NOT_PAIRED}. "
+        f"between validations. Interval: {NOT_PAIRED}."
     )
-    same = first.track == second.track and first.track != OPEN
-    apart = "" if same else "They are not on one track: more than their methods may differ."
     return joined(
         [
             element("h2", f"While training, on {means[0].panel}"),
-            note(about + apart),
+            note(about),
             table("Success at equal cost", heads, rows),
         ]
     )

@@ -44,9 +44,10 @@ def paper_lead(board: Board, state: State) -> str:
                 [
                     "Gain: success minus that of GRPO, in points. Hollow: printed in ",
                     outside(LINK, PAPER), " (table 3): one seed, no interval, 4-billion-parameter "
-                    "models, other episodes. Filled: entries of this board, on one track with "
-                    "GRPO, with the same 95% interval as every comparison here. The models here "
-                    "are thousands of times smaller, so do not expect equal numbers.",
+                    "models, 128 other episodes. Filled: entries of this board, on one track with "
+                    "GRPO (the standard one of the task), with the same 95% interval as every "
+                    "comparison here. The models here are thousands of times smaller, so do not "
+                    "expect equal numbers.",
                 ]
             )
         ),
@@ -119,11 +120,13 @@ def _named(gain: Gain, state: State) -> Piece:
 
 
 def _direction(gain: Gain) -> Piece:
-    """Whether the sign is the paper's."""
+    """Whether the sign is the paper's, where both are clear."""
     if gain.here is None:
         return cells.UNKNOWN
     if gain.here.low <= 0 <= gain.here.high:
         return "undecided"
+    if not gain.clear:
+        return "undecided there"
     same = (gain.here.value > 0) == (gain.paper > 0)
     return _chip("same" if same else "opposite", "lb-good" if same else "lb-bad")
 

@@ -1,6 +1,7 @@
 """Runs that collapsed: which signal moved before, how often without a collapse, one level lost."""
 
 import json
+from dataclasses import replace
 
 from leaderboard.board.rows import FullRow
 from leaderboard.board.training_rows import EventCount, SeedCurves, Stability, StoredSeries
@@ -46,12 +47,17 @@ def test_what_moved_before_a_collapse_and_without_one(boards: Boards) -> None:
     assert [(each.curves.seed, each.step, each.first) for each in found] == [
         (0, 15, ("grad_norm",)), (1, 12, ("grad_norm",)), (2, 10, ("entropy",)),
     ]  # fmt: skip
-    # A move after the collapse does not count.
+    # A move at the collapse or after it does not count.
     assert found[2].moves == {"grad_norm": None, "entropy": 9}
+    (at_once,) = collapsed_runs(boards(entry("at-once", seed(0, 10, 10, 11))), "v1")
+    assert at_once.moves == {"grad_norm": None, "entropy": None}
     grad, entropy = (each for each in signal_summaries(board, "v1") if each.known)
     assert (grad.name, grad.moved, grad.first, grad.lead) == ("grad_norm", 2, 2, 4.5)
     assert (grad.false_alarms, grad.held) == (1, 2)
     assert (entropy.moved, entropy.first, entropy.lead) == (2, 1, 2)
+    # A track without a collapse would tell tracks apart, not runs.
+    elsewhere = replace(HELD, id="20260101_else", track="other")
+    assert signal_summaries(boards(FALLEN, HELD, elsewhere), "v1")[0].held == 2
     # It moves whether a run collapses or not: that warns of nothing.
     assert entropy.false_alarms == 2 and entropy.excess < 0 < grad.excess
 
@@ -59,7 +65,7 @@ def test_what_moved_before_a_collapse_and_without_one(boards: Boards) -> None:
 def test_the_page_says_it(boards: Boards) -> None:
     page = collapses_page(boards(FALLEN, HELD), STATE)
     said = text_of(collapses_lead(boards(FALLEN, HELD), STATE))
-    assert "3 training runs collapsed. The best warning is gradient norm" in said
+    assert "3 training runs collapsed. The signal that tells these from other runs best is" in said
     # Of two runs there is no median.
     assert "in 2 of 3 runs, and in 1 of 2 that did not" in said
     assert rows_of(page)[0] == ["gradient norm", "2 of 3", "\u2013", "2 of 3", "1 of 2"]

@@ -12,9 +12,9 @@ from benchmark.stability.runs import run_stability
 from leaderboard.board.curves import seed_curves
 from leaderboard.board.rows import FullRow
 from leaderboard.board.training_rows import SeedCurves
-from leaderboard.page.state import State
+from leaderboard.page.state import State, filled
 from leaderboard.table.equal import EqualMeans, equal_means
-from leaderboard.tabs.compare import compare_page
+from leaderboard.tabs.compare import compare_lead, compare_page
 from tests.leaderboard.pages import text_of
 from tests.support.board_rows import board_content, board_of, board_row, panel_facts
 
@@ -93,5 +93,8 @@ def test_the_tab_says_both_and_whether_it_is_one_track(tmp_path: Path) -> None:
     assert "While training, on sokoban/builtin" in said
     assert "5 updates 62.5 80.0 \u221217.5 [" in said
     assert "384 episodes 65.0 75.0 \u221210.0 [" in said
-    assert "not on one track" not in said
-    assert "not on one track" in text_of(compare_page(board, replace(state, second=rows[2].id)))
+    assert "not on one track" not in text_of(compare_lead(board, state))
+    apart = compare_lead(board, replace(state, second=rows[2].id))
+    assert "not on one track" in text_of(apart)
+    # Without a wish for the second, one of the first's track is chosen.
+    assert filled(board, replace(state, second="")).second == rows[1].id

@@ -1,6 +1,7 @@
 """The paper's gains over GRPO, those of the board, and the order of the methods."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -44,8 +45,23 @@ def test_gains_are_those_of_one_track(boards: Boards) -> None:
     assert sokoban.tau == pytest.approx(0.0)
 
 
+def test_the_standard_track_stands_beside_the_paper(boards: Boards) -> None:
+    """Also where more methods were run on another one."""
+    more = [entry(each, 30, "sokoban-stress") for each in ("sampo", "cispo", "gspo", "grpo_st")]
+    board = boards(entry("grpo", 40), entry("grpo", 10, "sokoban-stress"), *more)
+    assert [each.track for each in gains(board, "v1")] == ["", "sokoban-standard"]
+
+
+def test_what_the_paper_itself_leaves_open_is_not_opposite(boards: Boards) -> None:
+    """GSPO is 1.7 points below GRPO there, CISPO 57.9."""
+    board = boards(entry("grpo", 10), entry("gspo", 80), entry("cispo", 60))
+    said = text_of(paper_page(board, STATE))
+    assert re.search(r"GSPO \u22121.7 \+70.0 \[[^]]*\] undecided there", said)
+    assert re.search(r"CISPO \u221257.9 \+50.0 \[[^]]*\] opposite", said)
+
+
 def test_two_methods_are_no_order() -> None:
-    gain = Gain("SAMPO", 0.1, None, None)
+    gain = Gain("SAMPO", 0.1, True, None, None)
     assert agreement([gain]) == (None, 0)
 
 
@@ -59,7 +75,7 @@ def test_the_page_says_what_was_not_run(boards: Boards) -> None:
     said = text_of(paper_lead(board, STATE) + paper_page(board, STATE))
     assert "Run here so far: 3 of the 18 gains over GRPO that the paper reports." in said
     assert "Sokoban: 0.00 (4 methods)" in said
-    assert "Too few for an order of methods: 0 here, GRPO included; 3 are needed" in said
+    assert "Too few for an order of methods: 0 here, GRPO included; 4 are needed" in said
     assert "EMPG \u22124.7 not run yet" in said and "CISPO \u221257.9 +20.0 [" in said
     assert "SAMPO +5.0 +40.0" in said
 
