@@ -287,13 +287,16 @@ def curves_of(rows: Sequence[BoardRow]) -> tuple[str, ...]:
 
 
 def _partner(board: Board, state: State, other: str) -> str:
-    """The best entry that has played a panel that another one has, too; without one the best.
+    """The best entry that has played a panel that another one has, too.
 
-    One of the other's track comes first: what differs there is the method.
+    One of the other's track comes first: what differs there is the method. Without another one it
+    is the best of the track with the most logs.
     """
     known = board.row(other, state.protocol)
-    panels = {panel.key for panel in known.panels} if known else set()
     rows = [row for row in ranked(board, state.protocol) if row.id != other]
+    if known is None:
+        return next((row.id for row in _widest_track(rows) or rows), "")
+    panels = {panel.key for panel in known.panels}
     common = [row for row in rows if any(panel.key in panels for panel in row.panels)]
-    alike = [row for row in common if known and row.track == known.track]
+    alike = [row for row in common if (row.kind, row.track) == (known.kind, known.track)]
     return next((row.id for row in alike or common or rows), "")
