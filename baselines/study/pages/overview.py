@@ -8,6 +8,7 @@ Tracks of a sweep over learning rates are left out: they have a page of their ow
 """
 
 import io
+import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -206,9 +207,8 @@ def overview_figure(
 
 def _draw(axes: Axes, methods: Sequence[RecipeRuns], looks: Mapping[str, Look]) -> None:
     axes.set_xlabel("update")
-    axes.set_ylim(-0.02, 1.02)
     axes.yaxis.set_major_locator(MaxNLocator(5))
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.grid(axis="y")
     axes.set_axisbelow(True)
@@ -217,6 +217,10 @@ def _draw(axes: Axes, methods: Sequence[RecipeRuns], looks: Mapping[str, Look]) 
         draw_runs(axes, series, looks[method.recipe])
         for log, run in zip(method.logs, series, strict=True):
             mark_collapse(axes, run, collapse_of(log), looks[method.recipe])
+    # From 0 up to what the track's runs reach: methods lie close together.
+    highest = max(float(np.max(line.get_ydata())) for line in axes.lines)
+    top = min(1.0, math.ceil(10 * highest + 0.2) / 10)
+    axes.set_ylim(-0.02 * top, 1.02 * top)
 
 
 def _score(log: TrainingLog) -> Series:
