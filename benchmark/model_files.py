@@ -22,6 +22,8 @@ def read_json(path: Path) -> dict[str, Any]:
     """
     try:
         value = json.loads(path.read_text("utf-8"))
+    except RecursionError as error:
+        raise UserError(f"{path} is nested too deeply to be read") from error
     except (OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read: {error}") from error
     if not isinstance(value, dict):

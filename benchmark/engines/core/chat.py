@@ -285,6 +285,11 @@ class Chat:
             raise UserError(
                 f"the model's chat template rejects the prompt: {first_line(error)}"
             ) from error
+        except Exception as error:  # a template is a program: it fails in any way
+            raise UserError(
+                "the model's chat template cannot render the prompt: "
+                f"{type(error).__name__}: {first_line(error)}"
+            ) from error
         return text
 
     def _encode(self, text: str) -> list[int]:
@@ -332,7 +337,7 @@ def _stop_ids(folder: Path, tokenizer_eos: int | None) -> frozenset[int]:
     source = generation if generation.is_file() else folder / "config.json"
     named = read_json(source).get("eos_token_id")
     ids = named if isinstance(named, list) else [named]
-    found = {i for i in [*ids, tokenizer_eos] if i is not None}
+    found = [i for i in [*ids, tokenizer_eos] if i is not None]
     if not all(isinstance(i, int) and i >= 0 for i in found):
         raise UserError(f"{source}: eos_token_id must be a token id or a list of them")
     return frozenset(found)
