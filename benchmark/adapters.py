@@ -11,8 +11,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from benchmark.fields import MAX_NAME
+from benchmark.model_files import ADAPTER
 from benchmark.models import (
-    ADAPTER,
     Adapter,
     AdapterIdentity,
     ModelSource,

@@ -11,6 +11,7 @@ from typing import Literal
 from pydantic import Field
 
 from benchmark.fields import MAX_NAME, Name, Sha256
+from benchmark.model_files import check_own_files
 from tasks.errors import UserError
 from tasks.strict import Strict
 from tasks.texts import counted, digest_text, first_line
@@ -19,8 +20,6 @@ from tasks.texts import counted, digest_text, first_line
 FILE_PATTERNS = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt")
 _HUB_ID = re.compile(r"^[A-Za-z0-9][\w.-]*/[\w.-]+$", re.ASCII)
 _CHUNK = 2**20
-ADAPTER = "adapter_config.json"
-"""What makes a folder a LoRA adapter."""
 _POINTER = b"version https://git-lfs"
 _STEP = re.compile(r"checkpoint-(\d{1,12})", re.ASCII)
 
@@ -157,23 +156,14 @@ def from_folder(
         tasks: Tasks of the init.
 
     Raises:
-        UserError: No such folder, no weights in it, or another hash.
+        UserError: No such folder, no weights in it, another hash, or a model that is more than the
+            files which are hashed (`check_own_files`).
     """
     if path.is_file():
         raise UserError(f"{path} is a file; --model takes its folder, {path.parent}")
     if not path.is_dir():
         raise UserError(f"model folder {path} does not exist")
-    if (path / ADAPTER).is_file():
-        if not (path / "config.json").is_file():
-            raise UserError(
-                f"{path} is a LoRA adapter ({ADAPTER}): name its base with --model, and the "
-                f"adapter with --lora {path}"
-            )
-        # transformers would apply it unasked if peft is installed, and vLLM would not.
-        raise UserError(
-            f"{path} has a LoRA adapter ({ADAPTER}) beside its weights: move the adapter's files "
-            "into a folder of their own, and name that with --lora"
-        )
+    check_own_files(path)
     files = sorted(path.glob("*.safetensors"))
     if not files:
         raise UserError(f"model folder {path} has no .safetensors weights{_what_else(path)}")

@@ -6,7 +6,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
@@ -32,6 +32,7 @@ from tasks.errors import UserError
 from tasks.options import Settings
 from tasks.panels import Panel
 from tasks.registry import load_task
+from tasks.texts import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,8 @@ class Plan:
         """Read the panels, given as (task, panel), and fix their protocol and order.
 
         Raises:
-            UserError: An unknown task or panel, a panel whose data is not there, or a setting of a
-                task that is not played.
+            UserError: An unknown task or panel, a panel whose data is not there, a setting of a
+                task that is not played, or no episode for this shard.
         """
         for unplayed in sorted(set(settings) - {task_name for task_name, _ in panels}):
             raise UserError(f"--set has a setting for {unplayed}, which this run does not play")
@@ -82,7 +83,14 @@ class Plan:
             task.require()
             protocol = PanelProtocol.of(task, panel, choices)
             planned.append(PlannedPanel(task, panel, protocol))
-        return cls(tuple(planned), shard, limit)
+        plan = cls(tuple(planned), shard, limit)
+        if shard is not None and not plan.jobs():
+            whole = counted(len(replace(plan, shard=None).jobs()), "episode")
+            raise UserError(
+                f"shard {shard.index}/{shard.count} has nothing to play: the run has {whole}; use "
+                "fewer shards"
+            )
+        return plan
 
     @property
     def protocols(self) -> tuple[PanelProtocol, ...]:

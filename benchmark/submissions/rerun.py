@@ -28,7 +28,7 @@ from benchmark.evaluation.rollout import Job, Trajectory, play
 from benchmark.files import write_atomically
 from benchmark.hosts.choose import EnvPool
 from benchmark.logs.training_log import TrainingLog
-from benchmark.models import folder_sha256
+from benchmark.models import folder_sha256, from_folder
 from benchmark.stats.formatting import points_text
 from benchmark.stats.paired import PairedDifference, Side
 from benchmark.submissions.reading.entry import ReadRun
@@ -121,11 +121,12 @@ def folder_of(root: Path, sha256: str) -> Path:
     """The folder with the weights of a checkpoint: a published one, or one in it.
 
     Raises:
-        UserError: None has this hash.
+        UserError: None has this hash, or its model may not be loaded (`from_folder`).
     """
     folders = sorted({file.parent for file in root.rglob("*.safetensors")})
     for folder in folders:
         if folder_sha256(folder) == sha256:
+            from_folder(folder)  # as `eval` does with a folder that a user gives
             return folder
     raise UserError(
         f"none of {counted(len(folders), 'folder')} with published weights has SHA-256 "

@@ -199,6 +199,7 @@ class Engine(ABC):
         Raises:
             EngineError: This request cannot be answered.
             EngineDown: No request can be answered any more.
+            UserError: The model cannot be used as it is: its logits are not finite, say.
         """
 
     async def prompt_text(self, request: Request, generation: Generation) -> str | None:

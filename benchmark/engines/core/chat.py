@@ -13,8 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from benchmark.engines.core.files import read_json
 from benchmark.engines.core.vision import PROCESSOR, PromptImages, Vision, vision_of
+from benchmark.model_files import check_own_files, read_json
 from tasks.chat.messages import Message, images_of, text_of
 from tasks.errors import UserError
 from tasks.texts import first_line
@@ -33,11 +33,13 @@ def check_folder(folder: Path) -> None:
     """Look whether a folder holds a model that may be loaded.
 
     Raises:
-        UserError: No folder, no `config.json`, no safetensors weights (pickle weights are
+        UserError: No folder, a model that is more than the files which are hashed
+            (`check_own_files`), no `config.json`, no safetensors weights (pickle weights are
             refused), a shard that its index names is not there, or no tokenizer.
     """
     if not folder.is_dir():
         raise UserError(f"{folder} is not a folder; --model needs a folder, an init or a hub id")
+    check_own_files(folder)
     if not (folder / "config.json").is_file():
         raise UserError(f"{folder} has no config.json: it is not a model folder")
     _check_weights(folder)
@@ -183,7 +185,9 @@ class Chat:
 
     def save(self, folder: Path) -> None:
         """Write the tokenizer, and the image processor if the model has one, beside weights."""
-        self.tokenizer.save_pretrained(folder)
+        # As files, several templates would lie in a folder of their own.
+        flat = isinstance(self.tokenizer.chat_template, str)
+        self.tokenizer.save_pretrained(folder, save_jinja_files=flat)
         if self.new_vision is not None:
             self.new_vision.processor.save_pretrained(folder)
         elif self.folder is not None and (self.folder / PROCESSOR).is_file():
@@ -281,6 +285,11 @@ class Chat:
             raise UserError(
                 f"the model's chat template rejects the prompt: {first_line(error)}"
             ) from error
+        except Exception as error:  # a template is a program: it fails in any way
+            raise UserError(
+                "the model's chat template cannot render the prompt: "
+                f"{type(error).__name__}: {first_line(error)}"
+            ) from error
         return text
 
     def _encode(self, text: str) -> list[int]:
@@ -328,7 +337,7 @@ def _stop_ids(folder: Path, tokenizer_eos: int | None) -> frozenset[int]:
     source = generation if generation.is_file() else folder / "config.json"
     named = read_json(source).get("eos_token_id")
     ids = named if isinstance(named, list) else [named]
-    found = {i for i in [*ids, tokenizer_eos] if i is not None}
+    found = [i for i in [*ids, tokenizer_eos] if i is not None]
     if not all(isinstance(i, int) and i >= 0 for i in found):
         raise UserError(f"{source}: eos_token_id must be a token id or a list of them")
     return frozenset(found)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from benchmark.engines.core.files import read_json
+from benchmark.model_files import read_json
 from tasks.chat.images import Image
 from tasks.errors import UserError
 from tasks.texts import first_line

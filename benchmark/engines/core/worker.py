@@ -9,6 +9,7 @@ same queue and are taken between two steps.
 import asyncio
 import contextlib
 import logging
+import math
 import queue
 import threading
 from abc import abstractmethod
@@ -193,12 +194,19 @@ class WorkerEngine(Engine):
             completion = await future
         finally:
             self._think(1)
+        log_prob = sum(completion.log_probs)
+        if not math.isfinite(log_prob):
+            # Not this request's fault: no episode of such a model means anything.
+            raise UserError(
+                "the model's logits are not finite: its weights hold NaN or infinity, or numbers "
+                "overflow in their type; check the weights, or choose a wider type (--dtype)"
+            )
         return Generation(
             text=chat.response(prompt_ids, completion.response_ids),
             finish_reason="stop" if completion.stopped else "length",
             prompt_tokens=len(prompt_ids),
             response_tokens=len(completion.response_ids),
-            log_prob=sum(completion.log_probs),
+            log_prob=log_prob,
             prompt_ids=tuple(prompt_ids),
             response_ids=completion.response_ids,
             token_log_probs=completion.log_probs,

@@ -31,7 +31,7 @@ from latex2sympy2_extended import NormalizationConfig
 from math_verify import LatexExtractionConfig, parse, verify
 from sympy import Basic, Expr, Float, I, Integer, MatrixBase, Rational, Symbol, nan, zoo
 
-from tasks.tir_math.checking.normalize import normalize_pair
+from tasks.tir_math.checking.normalize import normalize, normalize_pair
 
 Comparison: TypeAlias = Literal["equal", "different", "unreadable", "failed"]
 
@@ -62,45 +62,54 @@ def quiet() -> None:
 
 
 class Pair:
-    """A right answer, which is read at once, and a given one.
+    """A right answer, which is read at once, and a given one, which is not looked at before.
 
     Raises:
         UnreadableTruth: The right answer cannot be read.
     """
 
     def __init__(self, truth: str, answer: str) -> None:
-        self._truth_text, self._answer_text = normalize_pair(truth, answer)
-        read = _read(self._truth_text)
-        if read is None:
-            raise UnreadableTruth
-        self._truth = read
+        self._given = truth, answer
+        self._truth_text = normalize(truth)
+        self._truth = _read_truth(self._truth_text)
 
     def compare(self) -> Comparison:
         """Read the given answer and compare."""
-        if self._truth_text == self._answer_text:
+        truth_text, text = normalize_pair(*self._given)
+        if truth_text == text:
             return "equal"
-        if isinstance(self._truth, Rational) and "=" in self._answer_text:
-            *names, last = _members(self._answer_text)
-            compared = [self._compare(name) for name in names if _is_number(name)]
-            return next((found for found in compared if found != "equal"), self._compare(last))
-        return self._compare(self._answer_text)
+        same = truth_text == self._truth_text
+        truth = self._truth if same else _read_truth(truth_text)
+        if isinstance(truth, Rational) and "=" in text:
+            *names, last = _members(text)
+            compared = [_compare(truth, name) for name in names if _is_number(name)]
+            return next((found for found in compared if found != "equal"), _compare(truth, last))
+        return _compare(truth, text)
 
-    def _compare(self, text: str) -> Comparison:
-        answer = _read(text)
-        if answer is None:
-            return "unreadable"
-        try:
-            if _equal(self._truth, answer):
-                return "equal"
-            sides = (_complex(self._truth), _complex(answer))
-            if sides[0] is not None and sides[1] is not None and _equal(sides[0], sides[1]):
-                return "equal"
-            return "different"
-        except (MemoryError, RecursionError):
-            raise
-        except Exception:
-            # Sympy raises all kinds of exceptions over expressions that make no sense together.
-            return "failed"
+
+def _compare(truth: Basic | MatrixBase, text: str) -> Comparison:
+    answer = _read(text)
+    if answer is None:
+        return "unreadable"
+    try:
+        if _equal(truth, answer):
+            return "equal"
+        sides = (_complex(truth), _complex(answer))
+        if sides[0] is not None and sides[1] is not None and _equal(sides[0], sides[1]):
+            return "equal"
+        return "different"
+    except (MemoryError, RecursionError):
+        raise
+    except Exception:
+        # Sympy raises all kinds of exceptions over expressions that make no sense together.
+        return "failed"
+
+
+def _read_truth(text: str) -> Basic | MatrixBase:
+    read = _read(text)
+    if read is None:
+        raise UnreadableTruth
+    return read
 
 
 def _read(text: str) -> Basic | MatrixBase | None:

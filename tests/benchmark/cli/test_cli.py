@@ -88,6 +88,10 @@ def test_importing_the_packages_imports_neither_torch_nor_vllm() -> None:
         ),
         (["eval", "--engine", "expert", "--top-p", "0"], "--top-p must be above 0"),
         (["eval", "--engine", "expert", "--shard", "3/2"], "--shard must be I/N"),
+        (
+            ["eval", "--task", "sokoban", "--model", "x", "--limit", "1", "--shard", "2/2"],
+            "shard 2/2 has nothing to play: the run has 1 episode; use fewer shards",
+        ),
         (["eval", "--engine", "expert", "--out", "/proc/run"], "/proc/run cannot be written"),
         (["eval", "--engine", "expert", "--task", "sokoban", "--task", "sokoban"], "given twice"),
         (["replay", "/no/such/run"], "is not a run folder"),

@@ -97,6 +97,11 @@ def test_published_weights_are_found_by_their_hash(tmp_path: Path) -> None:
         UserError, match="none of 3 folders with published weights has SHA-256 eeee"
     ):
         folder_of(tmp_path, "e" * 64)
+    # The adapter would be applied to the weights, and `eval` refuses the folder.
+    (tmp_path / "seed2" / "adapter_config.json").write_text("{}")
+    (tmp_path / "seed2" / "config.json").write_text("{}")
+    with pytest.raises(UserError, match=r"seed2 has a LoRA adapter .* beside its weights"):
+        folder_of(tmp_path, folder_sha256(tmp_path / "seed2"))
 
 
 def sample(**changes: object) -> RerunSample:

@@ -121,6 +121,17 @@ def make_tiny_model(
     return folder
 
 
+def fill_with_nan(folder: Path) -> Path:
+    """Replace all weights of a model folder by NaN."""
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    file = folder / "model.safetensors"
+    weights = {name: torch.full_like(each, torch.nan) for name, each in load_file(file).items()}
+    save_file(weights, file, {"format": "pt"})
+    return folder
+
+
 def ask(text: str, sampling: Sampling, seed: int = 0) -> Request:
     """A request for a response to one user message; its episode is a real one that nobody plays."""
     task = load_task("sokoban")

@@ -419,6 +419,13 @@ def test_notation_is_rewritten(text: str, expected: str) -> None:
     assert normalize(text) == expected
 
 
+def test_the_right_answer_is_read_before_the_given_one_is_looked_at() -> None:
+    """What only the given answer's notation takes is not the right answer's fault."""
+    with Checker(cpu_limit_s=0.3) as checker:
+        # `check` would not ask about so long a text, whose notation takes seconds.
+        assert checker._ask("5", "1" * 100_000) == (["read"], -signal.SIGPROF)
+
+
 def test_rules_of_both_sides() -> None:
     assert normalize_pair("101_2", "12_{3}") == ("5", "5")
     assert normalize_pair("101_2", "5") == ("101_2", "5")

@@ -191,6 +191,19 @@ def test_template_that_refuses_the_messages(folder: Path) -> None:
         Chat.load(folder).render(MESSAGES)
 
 
+@pytest.mark.parametrize(
+    ("template", "problem"),
+    [
+        ("{{ 1 / 0 }}", "ZeroDivisionError: division by zero"),
+        ("{{ messages[0].content + 1 }}", "TypeError: "),
+    ],
+)
+def test_template_that_fails(folder: Path, template: str, problem: str) -> None:
+    (folder / "chat_template.jinja").write_text(template, "utf-8")
+    with pytest.raises(UserError, match=f"cannot render the prompt: {problem}"):
+        Chat.load(folder).render(MESSAGES)
+
+
 def test_no_end_of_turn_token(folder: Path) -> None:
     (folder / "generation_config.json").write_text("{}", "utf-8")
     settings = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
@@ -200,10 +213,17 @@ def test_no_end_of_turn_token(folder: Path) -> None:
         Chat.load(folder)
 
 
-@pytest.mark.parametrize("eos", ["<|im_end|>", [2, "x"], -1, 1.5])
+@pytest.mark.parametrize("eos", ["<|im_end|>", [2, "x"], -1, 1.5, {"a": 1}, [[2]]])
 def test_end_of_turn_token_that_is_no_id(folder: Path, eos: object) -> None:
     (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": eos}), "utf-8")
     with pytest.raises(UserError, match="eos_token_id must be a token id"):
+        Chat.load(folder)
+
+
+@pytest.mark.parametrize("name", ["config.json", "generation_config.json"])
+def test_json_that_is_nested_too_deeply(folder: Path, name: str) -> None:
+    (folder / name).write_text("[" * 100_000, "utf-8")
+    with pytest.raises(UserError, match=f"{name} is nested too deeply to be read"):
         Chat.load(folder)
 
 

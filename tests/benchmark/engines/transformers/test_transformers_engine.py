@@ -21,7 +21,7 @@ from benchmark.engines.transformers.engine import TransformersEngine
 from tasks.errors import UserError
 from tasks.seeding import stable_seed
 from tests.support.engines.steps import counted_steps
-from tests.support.engines.tiny_model import ask, make_tiny_model, mixed_prompts
+from tests.support.engines.tiny_model import ask, fill_with_nan, make_tiny_model, mixed_prompts
 
 CONTEXT = 512
 # About one greedy response in three meets one of these within 40 tokens.
@@ -364,6 +364,14 @@ async def test_broken_files(folder: Path, tmp_path: Path) -> None:
     broken = Path(shutil.copytree(folder, tmp_path / "model"))
     (broken / "model.safetensors").write_bytes(b"\xff" * 100)
     assert "cannot be loaded" in await _start_error(broken)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+async def test_weights_that_are_not_finite(tmp_path: Path, temperature: float) -> None:
+    broken = fill_with_nan(make_tiny_model(tmp_path, context=CONTEXT))
+    async with TransformersEngine(broken) as engine:
+        with pytest.raises(UserError, match="the model's logits are not finite"):
+            await answer(engine, ["Which way?"], Sampling(temperature, max_tokens=2))
 
 
 @pytest.mark.parametrize(

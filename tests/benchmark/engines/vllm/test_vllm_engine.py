@@ -31,7 +31,7 @@ from benchmark.engines.vllm.engine import VllmEngine
 from benchmark.evaluation.manifest import ENGINE_FACTS
 from tasks.errors import UserError
 from tests.support.engines.steps import counted_steps
-from tests.support.engines.tiny_model import ask, make_tiny_model, mixed_prompts
+from tests.support.engines.tiny_model import ask, fill_with_nan, make_tiny_model, mixed_prompts
 
 needs_vllm = pytest.mark.skipif(find_spec("vllm") is None, reason="vllm is not installed")
 in_module_loop = pytest.mark.asyncio(loop_scope="module")
@@ -276,6 +276,14 @@ async def test_what_a_cpu_fixes_cannot_be_changed(folder: Path) -> None:
         with pytest.raises(UserError, match=f"--model-args: {name}: it cannot be changed on a C"):
             async with VllmEngine(folder, model_args={name: value}):
                 pass
+
+
+@pytest.mark.vllm
+@needs_vllm
+async def test_weights_that_are_not_finite(tmp_path: Path) -> None:
+    async with VllmEngine(fill_with_nan(make_tiny_model(tmp_path, context=CONTEXT))) as engine:
+        with pytest.raises(UserError, match="the model's logits are not finite"):
+            await answer(engine, ["Which way?"], Sampling(max_tokens=2))
 
 
 def test_import_complaint_names_torchvision() -> None:
