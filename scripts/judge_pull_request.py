@@ -19,15 +19,18 @@ from pathlib import Path
 
 from benchmark.cli.main import main as command_line
 from benchmark.files import write_atomically
+from benchmark.submissions.check import CheckResult
 from benchmark.submissions.checks.changes import SUBMISSIONS, changes_of, export_folder
+from benchmark.submissions.format.findings import Rejected
 from benchmark.submissions.format.schema import FOLDER_NAME
 from benchmark.submissions.reading.repository import Repository
-from benchmark.submissions.report import escaped, no_verdict
+from benchmark.submissions.report import comment, escaped, no_verdict, verdict_json
 from tasks.errors import UserError
 from tasks.texts import printable
 
 COMMENT = "comment.md"
 BASE = "base.json"
+VERDICT = "verdict.json"
 MAX_NAMED = 10
 """Folders that are named where there is more than one."""
 
@@ -72,12 +75,15 @@ def judge(repository: Path, base: str, head: str, out: Path) -> int:
         Exit code.
 
     Raises:
-        UserError: git cannot say what is changed, or the folder cannot be taken out.
+        UserError: git cannot say what is changed, or the folder cannot be written.
     """
     clone = Repository.at(repository)
     commit = clone.commit(head, "--head")
-    paths = [change.path for change in changes_of(clone, clone.commit(base, "--base"), commit)]
-    names = added(paths)
+    try:
+        changes = changes_of(clone, clone.commit(base, "--base"), commit)
+    except Rejected as rejected:
+        return _reject(out, "", rejected)
+    names = added([change.path for change in changes])
     if len(names) != 1 or not FOLDER_NAME.fullmatch(names[0]):
         what = ", ".join(escaped(ascii(name)[1:-1]) for name in names[:MAX_NAMED]) or "none"
         text = (
@@ -88,15 +94,27 @@ def judge(repository: Path, base: str, head: str, out: Path) -> int:
         print(text, end="")
         return 1
     with tempfile.TemporaryDirectory() as place:
-        folder = export_folder(clone, commit, names[0], Path(place))
+        try:
+            folder = export_folder(clone, commit, names[0], Path(place))
+        except Rejected as rejected:
+            return _reject(out, names[0], rejected)
         return command_line(
             [
                 *("submit", "check", str(folder)),
                 *("--submissions", str(repository / SUBMISSIONS)),
                 *("--repository", str(repository), "--base", base, "--head", commit),
-                *("--json", str(out / "verdict.json"), "--comment", str(out / COMMENT)),
+                *("--json", str(out / VERDICT), "--comment", str(out / COMMENT)),
             ]
         )
+
+
+def _reject(out: Path, name: str, rejected: Rejected) -> int:
+    """Write the verdict on what is not worth checking; the name is empty where none is known."""
+    verdict = CheckResult(Path(name), (rejected.finding,), entry=None, replayed=0, doubts=0)
+    write_atomically(out / VERDICT, verdict_json(verdict, None).encode())
+    _comment(out, comment(verdict, None))
+    print(printable(rejected.finding.text))
+    return 1
 
 
 def _note_base(repository: Path, base: str, branch: str, out: Path) -> None:

@@ -39,6 +39,7 @@ from benchmark.models import downloaded, same_weights
 from benchmark.submissions.check import check_submission, read_accepted, read_others
 from benchmark.submissions.checks.changes import export_folder
 from benchmark.submissions.checks.tracks import track_of
+from benchmark.submissions.format.findings import Rejected
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint, ReadRun
 from benchmark.submissions.reading.repository import Repository
 from benchmark.submissions.reading.reruns import EPISODES, RerunSample
@@ -97,7 +98,10 @@ def _of_pull_request(entry: Path, head: str, place: Path) -> Path:
     if entry.exists():
         raise UserError(f"{entry} is accepted already; leave --head out")
     clone = Repository.at(ROOT)
-    folder = export_folder(clone, clone.commit(head, "--head"), entry.name, place)
+    try:
+        folder = export_folder(clone, clone.commit(head, "--head"), entry.name, place)
+    except Rejected as rejected:
+        raise UserError(f"no rerun can settle this: {rejected.finding.text}") from rejected
     context = context_here(others=read_others(entry.parent), replay=False, hub=True)
     findings = check_submission(folder, context).findings
     if others := [finding for finding in findings if not finding.until_rerun]:

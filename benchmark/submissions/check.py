@@ -16,7 +16,7 @@ from benchmark.submissions.checks.protocol import check_protocol
 from benchmark.submissions.checks.replay import check_replay
 from benchmark.submissions.checks.results import Peer
 from benchmark.submissions.checks.tracks import check_tracks
-from benchmark.submissions.format.findings import Finding, Rejected
+from benchmark.submissions.format.findings import Finding, Rejected, attempt
 from benchmark.submissions.format.schema import FOLDER_NAME
 from benchmark.submissions.reading.entry import Entry, read_entry
 from benchmark.submissions.reading.folder import (
@@ -102,7 +102,7 @@ def check_submission(
         findings.append(rejected.finding)
     if base is not None:
         # Before anything is replayed: changes to other files are reported immediately.
-        findings += check_changes(folder, base, head, repository)
+        findings += attempt(findings, check_changes, folder, base, head, repository) or []
     if entry is not None:
         for check in CHECKS:
             context.sound = not findings

@@ -11,7 +11,7 @@ import pytest
 from baselines.inits.registry import read_registry
 from scripts.judge_pull_request import main
 from tasks.seeding import sha256_text
-from tests.support.submissions.repositories import bare_repository, commit, git, put
+from tests.support.submissions.repositories import bare_repository, bomb, commit, git, put
 from tests.support.submissions.small import Copy, Json, copied
 
 VICTIM = "20260101_victim"
@@ -216,8 +216,6 @@ def large(root: Path) -> None:
         (lambda root: put(root, "x"), 1, "touches: none"),
         (lambda root: put(root, f"submissions/{FOLDER}"), 1, "touches: none"),
         (lambda root: put(root, "submissions/Mine/x"), 1, "touches: <code>Mine</code>"),
-        (link, 2, f"submissions/{FOLDER}/run.json is a link or a submodule; send regular files"),
-        (large, 2, f"submissions/{FOLDER} holds more than 289 files or 10,485,760 bytes; put"),
     ],
 )
 def test_there_is_always_a_comment(
@@ -228,12 +226,46 @@ def test_there_is_always_a_comment(
     assert message in html.unescape(text)
 
 
+@pytest.mark.parametrize(
+    ("change", "problem", "fix"),
+    [
+        (link, f"submissions/{FOLDER}/run.json is a link or a submodule", "send regular files"),
+        (
+            large,
+            f"submissions/{FOLDER} holds more than 289 files or 10,485,760 bytes",
+            "put records on the hub (submit to-hub)",
+        ),
+    ],
+)
+def test_a_folder_that_cannot_be_taken_out_is_rejected(
+    clone: Path, change: Callable[[Path], object], problem: str, fix: str
+) -> None:
+    code, text, verdict = judged(clone, pull_request(clone, change))
+    assert code == 1
+    shown = html.unescape(text)
+    assert shown.startswith(f"## Submission `{FOLDER}`\n\nRejected: 1 finding.\n")
+    assert f"<code>{problem}</code> | <code>{fix}</code>" in shown
+    assert verdict is not None
+    assert (verdict["accepted"], verdict["submission"]) == (False, FOLDER)
+    (finding,) = verdict["findings"]
+    assert (finding["problem"], finding["fix"]) == (problem, fix)
+
+
+def test_a_pull_request_without_end_is_rejected(clone: Path) -> None:
+    sha = git(clone, "rev-parse", "HEAD:README.md")
+    code, text, verdict = judged(clone, bomb(clone, f"submissions/{FOLDER}", "100644", sha))
+    assert code == 1
+    assert text.startswith("## Submission\n\nRejected: 1 finding.\n")
+    assert verdict is not None
+    assert verdict["findings"][0]["problem"].startswith("the list of files is longer than")
+
+
 def test_a_folder_that_is_taken_away(clone: Path) -> None:
     put(clone, f"submissions/{FOLDER}/README.md")
     commit(clone)
     head = pull_request(clone, lambda root: shutil.rmtree(root / "submissions" / FOLDER))
     code, text, _ = judged(clone, head)
-    assert code == 2
+    assert code == 1
     assert f"submissions/{FOLDER} is not in the pull request" in html.unescape(text)
 
 

@@ -1,5 +1,6 @@
 """Checks a pull request's changes: a submission only adds its own folder."""
 
+import errno
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
@@ -9,7 +10,7 @@ from typing import Final
 from benchmark.files import open_no_link
 from benchmark.submissions.format.findings import Finding, Rejected
 from benchmark.submissions.format.schema import MAX_FILES
-from benchmark.submissions.reading.folder import MAX_FOLDER, list_files
+from benchmark.submissions.reading.folder import MAX_DEPTH, MAX_FOLDER, list_files
 from benchmark.submissions.reading.repository import REGULAR, Blob, Change, Repository
 from tasks.errors import UserError
 from tasks.texts import on_one_line
@@ -18,6 +19,8 @@ SUBMISSIONS: Final = "submissions"
 """The folder of all submissions, from a repository's root."""
 MAX_SHOWN: Final = 20
 """Changes that are spelled out; the others are counted."""
+_OF_PATHS: Final = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
+"""Why a file cannot be written where it is the path's fault."""
 
 
 def check_changes(
@@ -32,6 +35,7 @@ def check_changes(
         repository: Root of a clone with both; None for the clone that the folder lies in.
 
     Raises:
+        Rejected: There are too many files.
         UserError: git cannot say.
     """
     clone = Repository.around(folder) if repository is None else Repository.at(repository)
@@ -120,6 +124,7 @@ def changes_of(clone: Repository, base: str, head: str) -> list[Change]:
         head: Hash of its last commit.
 
     Raises:
+        Rejected: There are too many files.
         UserError: git cannot say.
     """
     return clone.changes(clone.fork(base, head), head)
@@ -135,27 +140,31 @@ def export_folder(clone: Repository, commit: str, name: str, to: Path) -> Path:
         to: A new folder of this name is made in it.
 
     Raises:
-        UserError: The commit has no such folder, or one that is too large or holds anything but
-            regular files.
+        Rejected: The commit has no such folder, or one that is too large or too deep, or holds
+            anything but regular files.
+        UserError: It cannot be written.
     """
     source = f"{SUBMISSIONS}/{name}"
     blobs = clone.files(commit, source)
     if not blobs:
-        raise UserError(f"{source} is not in the pull request; add the folder of a submission")
+        raise _rejected(f"{source} is not in the pull request", "add the folder of a submission")
     for blob in blobs:
         if blob.mode not in REGULAR:
-            raise UserError(f"{_shown(blob.path)} is a link or a submodule; send regular files")
+            raise _rejected(f"{_shown(blob.path)} is a link or a submodule", "send regular files")
     total = sum(blob.size or 0 for blob in blobs)
     if len(blobs) > MAX_FILES or total > MAX_FOLDER:
-        raise UserError(
-            f"{source} holds more than {MAX_FILES} files or {MAX_FOLDER:,} bytes; put records on "
-            "the hub (submit to-hub)"
+        raise _rejected(
+            f"{source} holds more than {MAX_FILES} files or {MAX_FOLDER:,} bytes",
+            "put records on the hub (submit to-hub)",
         )
     folder = to / name
     for blob, content in zip(blobs, clone.contents(blobs), strict=True):
         parts = blob.path.removeprefix(f"{source}/").split("/")
         if not {"", ".", "..", ".git"}.isdisjoint(parts):
-            raise UserError(f"{_shown(blob.path)} is not a valid file path; remove it")
+            raise _rejected(f"{_shown(blob.path)} is not a valid file path", "remove it")
+        if len(parts) > MAX_DEPTH + 1:
+            finding = Finding(_shown(blob.path), "changes", "is nested too deeply", "remove it")
+            raise Rejected(finding)
         place = folder.joinpath(*parts)
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -164,8 +173,16 @@ def export_folder(clone: Repository, commit: str, name: str, to: Path) -> Path:
                 file.write(content)
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            raise UserError(f"{_shown(blob.path)} cannot be written: {reason}") from error
+            problem = f"cannot be written: {reason}"
+            if error.errno in _OF_PATHS:
+                fix = "give every file a short path of its own"
+                raise Rejected(Finding(_shown(blob.path), "changes", problem, fix)) from error
+            raise UserError(f"{_shown(blob.path)} {problem}") from error
     return folder
+
+
+def _rejected(problem: str, fix: str) -> Rejected:
+    return Rejected(_found(problem, fix))
 
 
 def _found(problem: str, fix: str) -> Finding:

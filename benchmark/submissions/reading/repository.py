@@ -6,19 +6,30 @@ or a missing object is fetched from where somebody says. So git is told which re
 and never looks for one, nothing is checked out, only commits that already exist are compared,
 and no transport is allowed. Settings of the user and the system have no say, nor has the
 environment.
+
+A tree can also name one folder many times, and that one another: ten trees are 10^10 files. Git
+keeps all changes in memory before it prints one, but lists files one by one. So changes are found
+by comparing two lists, and a list that is too long is not read to its end.
 """
 
 import os
 import shutil
+import signal
 import subprocess
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from benchmark.submissions.format.findings import Finding, Rejected
 from tasks.errors import UserError
 
 TIMEOUT_S: Final = 60
+MAX_LIST: Final = 2**24
+"""Bytes of a list of files: 60 times as many as this repository has."""
+MAX_MEMORY: Final = 2**29
+"""Bytes that git takes to list files; one tree alone may be larger."""
 _OPTIONS: Final = (
     *("-c", "safe.bareRepository=explicit"),
     *("-c", "protocol.allow=never"),
@@ -42,6 +53,10 @@ _ENVIRONMENT: Final = {
 """All that git sees of the environment: a `GIT_DIR` or `GIT_EXTERNAL_DIFF` of the caller is not."""
 REGULAR: Final = ("100644", "100755")
 """Modes of files; everything else is a link or a submodule."""
+_LIMITED: Final = ("/bin/sh", "-c", 'ulimit -d "$0" || :; exec "$@"', str(MAX_MEMORY // 1024))
+"""Begins the command of a program with a limit of memory, if the system has one."""
+_NOWHERE: Final = "/"
+"""Where git starts: nothing of a tree is found by being there, no program and no settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,23 +180,32 @@ class Repository:
         return forks[0]
 
     def changes(self, old: str, new: str) -> list[Change]:
-        """What differs between two commits, by hash; a renamed file is deleted and added."""
-        told = ("-r", "--raw", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=none")
-        fields = self._text("diff-tree", *told, old, new).split("\0")
-        return [
-            Change(status=facts.split(" ")[4], mode=facts.split(" ")[1], path=path)
-            for facts, path in zip(fields[:-1:2], fields[1::2], strict=True)
-        ]
+        """What differs between two commits, by hash; a renamed file is deleted and added.
+
+        Raises:
+            Rejected: A commit has too many files.
+        """
+        before = {path: (mode, name) for path, mode, name, *_ in self._listed(old)}
+        found = []
+        for path, mode, name, *_ in self._listed(new):
+            # A path that is there twice is there once more than before.
+            was = before.pop(path, None)
+            if was is None:
+                found.append(Change("A", mode, path))
+            elif was != (mode, name):
+                found.append(Change("M" if _same_kind(was[0], mode) else "T", mode, path))
+        return found + [Change("D", "000000", path) for path in before]
 
     def files(self, commit: str, folder: str) -> list[Blob]:
-        """All files of a folder in a commit, with those of the folders in it."""
-        found = []
-        listed = self._text("ls-tree", "-r", "-l", "-z", "--full-tree", commit, "--", f"{folder}/")
-        for line in listed.split("\0")[:-1]:
-            facts, _, path = line.partition("\t")
-            mode, _, name, size = facts.split()
-            found.append(Blob(mode, name, None if size == "-" else int(size), path))
-        return found
+        """All files of a folder in a commit, with those of the folders in it.
+
+        Raises:
+            Rejected: They are too many.
+        """
+        return [
+            Blob(mode, name, None if size == "-" else int(size), path)
+            for path, mode, name, size in self._listed("-l", commit, "--", f"{folder}/")
+        ]
 
     def contents(self, blobs: Sequence[Blob]) -> list[bytes]:
         """The bytes of files as they were committed: no filter and no line ending is applied.
@@ -200,9 +224,23 @@ class Repository:
             at = start + size + 1
         return found
 
-    def _text(self, *arguments: str) -> str:
-        output = self._checked(arguments[0], self._run(*arguments))
-        return output.decode("utf-8", "surrogateescape")
+    def _listed(self, *arguments: str) -> Iterator[tuple[str, ...]]:
+        """Files in a tree: path, mode and SHA, with `-l` also the size.
+
+        Raises:
+            Rejected: They are too many.
+        """
+        # With folders in the list, many that hold no file come to its end as well.
+        told = ("ls-tree", "-r", "-t", "-z", "--full-tree", *arguments)
+        listed = self._checked(told[0], self._run_bounded(*told))
+        if len(listed) > MAX_LIST:
+            problem = f"the list of files is longer than {MAX_LIST:,} bytes"
+            raise Rejected(Finding("", "changes", problem, "send the files of a submission alone"))
+        for line in listed.decode("utf-8", "surrogateescape").split("\0")[:-1]:
+            facts, _, path = line.partition("\t")
+            mode, kind, *rest = facts.split()
+            if kind != "tree":
+                yield (path, mode, *rest)
 
     def _checked(self, command: str, done: "subprocess.CompletedProcess[bytes]") -> bytes:
         if done.returncode:
@@ -211,22 +249,63 @@ class Repository:
         return done.stdout
 
     def _run(self, *arguments: str, stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+        try:
+            return subprocess.run(  # noqa: S603 - a fixed program; refs and paths are arguments
+                self._command(*arguments),
+                input=stdin,
+                capture_output=True,
+                check=False,
+                timeout=TIMEOUT_S,
+                cwd=_NOWHERE,
+                env=_environment(),
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise UserError(f"git cannot be run: {error}") from error
+
+    def _run_bounded(self, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
+        """Run git until it has printed more than `MAX_LIST` bytes, and no further."""
+        command = [*_LIMITED, *self._command(*arguments)]
+        try:
+            process = subprocess.Popen(  # noqa: S603 - as above
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=_NOWHERE,
+                env=_environment(),
+            )
+        except OSError as error:
+            raise UserError(f"git cannot be run: {error}") from error
+        late = threading.Timer(TIMEOUT_S, process.kill)
+        with process:
+            assert process.stdout is not None and process.stderr is not None
+            late.start()
+            try:
+                output = process.stdout.read(MAX_LIST + 1)
+                if enough := len(output) > MAX_LIST:
+                    process.kill()
+                said = process.stderr.read()
+                code = process.wait()
+            finally:
+                late.cancel()
+                process.kill()
+        if code == -signal.SIGKILL and not enough:
+            raise UserError(f"git cannot be run: it took longer than {TIMEOUT_S} s, or was killed")
+        return subprocess.CompletedProcess(command, 0 if enough else code, output, said)
+
+    def _command(self, *arguments: str) -> list[str]:
         program = shutil.which("git")
         if program is None:
             raise UserError(
                 "git is not installed, so the changes of a pull request cannot be determined"
             )
-        command = [program, f"--git-dir={self.git_dir}", *_OPTIONS, *arguments]
-        try:
-            return subprocess.run(  # noqa: S603 - a fixed program; refs and paths are arguments
-                command,
-                input=stdin,
-                capture_output=True,
-                check=False,
-                timeout=TIMEOUT_S,
-                # Nothing of a tree is found by being there: not a program, not a file of settings.
-                cwd="/",
-                env={**_ENVIRONMENT, "PATH": os.environ.get("PATH", os.defpath)},
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise UserError(f"git cannot be run: {error}") from error
+        return [program, f"--git-dir={self.git_dir}", *_OPTIONS, *arguments]
+
+
+def _environment() -> dict[str, str]:
+    return {**_ENVIRONMENT, "PATH": os.environ.get("PATH", os.defpath)}
+
+
+def _same_kind(one: str, other: str) -> bool:
+    """Whether two modes are of a file, or two of a link: only the permissions differ."""
+    return one[:3] == other[:3]

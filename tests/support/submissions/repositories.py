@@ -30,6 +30,45 @@ def put(root: Path, name: str, content: str = "text\n") -> None:
     (root / name).write_text(content)
 
 
+def tree_of(root: Path, *entries: tuple[str, str, str]) -> str:
+    """Write a tree by hand.
+
+    Args:
+        root: The repository.
+        entries: Mode, name and SHA of each, in any order and form.
+
+    Returns:
+        Its SHA.
+    """
+    file = root.parent / "tree"
+    file.write_bytes(
+        b"".join(
+            f"{mode} {name}".encode() + bytes(1) + bytes.fromhex(sha) for mode, name, sha in entries
+        )
+    )
+    return git(root, "hash-object", "-w", "-t", "tree", "--literally", str(file))
+
+
+def bomb(root: Path, place: str, mode: str, sha: str) -> str:
+    """Commit a folder of ten folders of ten folders, ten deep: 10^10 paths of one object.
+
+    Args:
+        root: The repository.
+        place: The folder's path; nothing else is in the commit.
+        mode: Of the object: `100644`, or `40000` for a tree.
+        sha: The object.
+
+    Returns:
+        The commit.
+    """
+    for _ in range(10):
+        sha = tree_of(root, *((mode, str(number), sha) for number in range(10)))
+        mode = "40000"
+    for part in reversed(place.split("/")):
+        sha = tree_of(root, ("40000", part, sha))
+    return git(root, "commit-tree", "-p", "main", "-m", "x", sha)
+
+
 def bare_repository(folder: Path, program: str) -> None:
     """Make a folder that git takes for a repository if it starts there, with a program in it.
 
