@@ -1,15 +1,12 @@
 """`--limit`, the notes on runs that are likely wrong, and what is checked before a model loads."""
 
 import json
-import math
 import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
-from safetensors.torch import load_file, save_file
 
 from baselines.inits.registry import find_model
 from benchmark.cli.main import main
@@ -17,6 +14,7 @@ from benchmark.evaluation.notes import notes_of
 from benchmark.evaluation.protocol import THINKING
 from benchmark.evaluation.run_folder import read_run
 from tests.support.engines.thinking_models import thinking_model
+from tests.support.engines.tiny_model import fill_with_nan
 
 EVAL = ["eval", "--engine", "random", "--task", "sokoban"]
 
@@ -151,20 +149,35 @@ def test_a_thought_that_a_server_began_is_seen_in_the_responses(tmp_path: Path) 
     assert "--show-prompts 1" in note
 
 
-def test_a_model_of_which_nothing_can_be_recorded_is_no_success(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Its weights are not numbers; a script must not go on as if it had been evaluated."""
-    path = find_model("tiny-sokoban").path
+def copy_of(init: str, folder: Path) -> Path:
+    """An init's folder, to be changed."""
+    path = find_model(init).path
     assert path is not None
-    broken = Path(shutil.copytree(path, tmp_path / "model"))
-    weights = load_file(broken / "model.safetensors")
-    nan = {name: torch.full_like(value, math.nan) for name, value in weights.items()}
-    save_file(nan, broken / "model.safetensors", {"format": "pt"})
-    words = ["eval", "--model", str(broken), "--task", "sokoban", "--limit", "2"]
+    return Path(shutil.copytree(path, folder))
+
+
+def test_a_run_of_errors_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A script must not go on as if the model had been evaluated."""
+    model = copy_of("tiny-webshop", tmp_path / "model")
+    config = json.loads((model / "config.json").read_text())
+    # The first page fits in, the results of a search do not.
+    (model / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 400}))
+    words = ["eval", "--model", str(model), "--task", "webshop/builtin", "--limit", "2"]
     assert main([*words, "--engine", "transformers", "--out", str(tmp_path / "run")]) == 1
     said = capsys.readouterr().out
-    assert "note: sokoban/builtin: 2 of 2 episodes ended in an error, 2 in this: " in said
+    assert "note: webshop/builtin: 2 of 2 episodes ended in an error, " in said
+
+
+def test_weights_that_are_no_numbers_end_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No episode of them means anything, and none is to be played again."""
+    broken = fill_with_nan(copy_of("tiny-sokoban", tmp_path / "model"))
+    words = ["eval", "--model", str(broken), "--task", "sokoban", "--limit", "2"]
+    assert main([*words, "--engine", "transformers", "--out", str(tmp_path / "run")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "the model's logits are not finite" in line
+    assert (tmp_path / "run" / "episodes.jsonl").read_bytes() == b""
 
 
 @pytest.mark.slow
