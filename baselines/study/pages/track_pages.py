@@ -175,6 +175,7 @@ def page_of(
         verdicts=markdown_table(("claim", "verdict", "numbers"), rows) if rows else "",
         others=others,
         missing=list(_missing(results)),
+        several_tasks=len(results.panels) > 1,
         faded=[
             f"{m.recipe} {plural(len(m.faded), 'seed')} {', '.join(map(str, m.faded))}"
             for m in methods

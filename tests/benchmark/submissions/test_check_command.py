@@ -85,7 +85,7 @@ def test_an_accepted_submission(
     assert max(map(len, printed)) <= 100
     for line in (
         "badges: replayed, stability: logs, init: fixed",
-        "sokoban/builtin  60.0% [55.5, 64.3]  59.0, 60.9  100.0%        11.0",
+        "sokoban/builtin  60.0% [46.8, 73.1]  59.0, 60.9  100.0%        11.0",
         "collapse rate              0 of 2 seeds   seeds that collapse",
         "Nothing to compare with yet.",
     ):
@@ -96,7 +96,7 @@ def test_an_accepted_submission(
     assert printed[at - 1].endswith("95th percentile of")
     (seed,) = [line for line in printed if line.startswith("0     20 of 20 ")]
     assert seed.endswith("update 7 of 20; chosen on this panel (sokoban/builtin)")
-    assert "| sokoban/builtin | 60.0% [55.5, 64.3] | 59.0, 60.9 | 100.0% | 11.0 |" in text
+    assert "| sokoban/builtin | 60.0% [46.8, 73.1] | 59.0, 60.9 | 100.0% | 11.0 |" in text
 
 
 def test_a_rejected_submission(

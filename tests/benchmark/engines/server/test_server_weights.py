@@ -34,7 +34,7 @@ DEV_MODE = {"VLLM_SERVER_DEV_MODE": "1"}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tiny_model(tmp_path_factory.mktemp("models") / "tiny", context=1024)
+    return make_tiny_model(tmp_path_factory.mktemp("models") / "tiny", context=2048)
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,8 @@ async def test_requests_under_way_go_on_and_new_ones_do_not_see_their_cache(
 ) -> None:
     async with engine_of(servers[:1], folder, tmp_path) as engine:
         await trainee.hand_over(engine)
-        endless = Sampling(temperature=2.0, max_tokens=300)
+        # Longer than it takes to hand over weights.
+        endless = Sampling(temperature=2.0, max_tokens=1300)
         running = [asyncio.create_task(answer_ids(engine, LONG, endless, s)) for s in range(4)]
         await answer_ids(engine, LONG, Sampling(max_tokens=2))
         trainee.perturb()
