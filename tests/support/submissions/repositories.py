@@ -89,3 +89,13 @@ def promising(program: str) -> str:
         '[remote "origin"]\n\turl = ssh://x/y\n\tpromisor = true\n'
         '[protocol "ssh"]\n\tallow = always\n'
     )
+
+
+def with_submission(clone: Path, path: str) -> Path:
+    """A new repository with a README and the file of an accepted submission."""
+    clone.mkdir()
+    git(clone, "init", "--quiet", "--initial-branch", "main")
+    put(clone, "README.md")
+    put(clone, path, "as accepted\n")
+    commit(clone)
+    return clone

@@ -21,6 +21,7 @@ from tests.support.submissions.repositories import (
     git,
     promising,
     put,
+    with_submission,
 )
 from tests.support.submissions.small import check, copied
 
@@ -32,11 +33,7 @@ TAKEN = f"changes: {NEW}/ already exists; send a new folder: accepted submission
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A repository whose branch `entry` adds a submission."""
-    clone = tmp_path / "clone"
-    git(tmp_path, "init", "--quiet", "--initial-branch", "main", str(clone))
-    put(clone, "README.md")
-    put(clone, OLD, "as accepted\n")
-    commit(clone)
+    clone = with_submission(tmp_path / "clone", OLD)
     git(clone, "checkout", "--quiet", "-b", "entry")
     put(clone, f"{NEW}/README.md")
     put(clone, f"{NEW}/runs/r0/run.json")

@@ -12,7 +12,7 @@ from benchmark.submissions.format.findings import Rejected
 from benchmark.submissions.reading import repository
 from benchmark.submissions.reading.repository import Repository
 from tasks.errors import UserError
-from tests.support.submissions.repositories import bomb, commit, git, put, tree_of
+from tests.support.submissions.repositories import bomb, git, tree_of, with_submission
 
 OLD = "submissions/20260101_old/README.md"
 NEW = "submissions/20260102_new"
@@ -21,12 +21,7 @@ NEW = "submissions/20260102_new"
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A repository with an accepted submission."""
-    clone = tmp_path / "clone"
-    git(tmp_path, "init", "--quiet", "--initial-branch", "main", str(clone))
-    put(clone, "README.md")
-    put(clone, OLD, "as accepted\n")
-    commit(clone)
-    return clone
+    return with_submission(tmp_path / "clone", OLD)
 
 
 @pytest.mark.parametrize("place", [f"{NEW}/x", "x"])
