@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -78,9 +79,9 @@ SUCCESS: Final = Signal("rollout/success", below=True, relative=True, behavior=T
 """What no warning may be: for comparison only."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class WatchedRun:
-    """One training run.
+    """One training run; a run equals itself alone.
 
     Attributes:
         track: Its track.
@@ -147,19 +148,26 @@ def comparable(runs: Sequence[WatchedRun]) -> tuple[WatchedRun, ...]:
     return tuple(run for run in runs if run.track in tracks)
 
 
-def halves(runs: Sequence[WatchedRun]) -> tuple[tuple[WatchedRun, ...], tuple[WatchedRun, ...]]:
+def halves(
+    runs: Sequence[WatchedRun], draw: int | None = None
+) -> tuple[tuple[WatchedRun, ...], tuple[WatchedRun, ...]]:
     """Cut runs into two halves, the same ones whatever their order.
 
     The seeds of a recipe on a track are alike and stay together. Of those with a collapse, ordered
     by track and then by a hash of the names, every second one goes into the second half; of the
     others likewise. So both halves have both on every track, as far as there are enough.
+
+    Args:
+        runs: What is cut.
+        draw: Goes into the hash: another number, another split. None for the split that counts.
     """
+    salt = () if draw is None else (draw,)
     fallen = {(run.track, run.recipe) for run in runs if run.fall is not None}
     rest = {(run.track, run.recipe) for run in runs} - fallen
     second = {
         pair
         for pairs in (fallen, rest)
-        for pair in sorted(pairs, key=lambda pair: (pair[0], stable_seed(*pair)))[1::2]
+        for pair in sorted(pairs, key=lambda pair: (pair[0], stable_seed(*salt, *pair)))[1::2]
     }
     ordered = sorted(runs, key=lambda run: (run.track, run.recipe, run.seed))
     return (
@@ -257,6 +265,7 @@ def chosen_rule(rules: Sequence[Rule], runs: Sequence[WatchedRun]) -> Rule | Non
     return None if best is None else best[0]
 
 
+@lru_cache(maxsize=2**14)
 def _harm(run: WatchedRun, signal: Signal) -> Points | None:
     """A signal of a run, so that more is worse; what overflowed is the worst. None without it."""
     points = run.curves.get(signal.name)

@@ -150,6 +150,8 @@ def test_halves_keep_seeds_together_and_share_both_kinds() -> None:
     # Three on each of two tracks: 2 and 1 of the first one, 1 and 2 of the other.
     for track, counts in (("x", [2, 1]), ("y", [1, 2])):
         assert [sum(name == track for name, _ in half) for half in pairs] == counts
+    drawn = {tuple(map(id, halves([*fallen, *held], draw)[0])) for draw in range(20)}
+    assert len(drawn) > 5
     again = halves([*reversed(held), *reversed(fallen)])
     assert [list(map(id, half)) for half in again] == [
         list(map(id, half)) for half in (first, second)
