@@ -47,6 +47,10 @@ def test_the_recipe_and_the_scale_of_the_guide_are_taken_as_it_says(tmp_path: Pa
     assert isinstance(config.advantage, GiGPO) and config.advantage.gamma == 0.9
     assert isinstance(config.clipping, CISPO) and config.clipping.sequence_mask is not None
     assert config.clipping.sequence_mask.delta == 0.01
+    with open(recipe, "a", encoding="utf-8") as more:
+        more.write("kl: {coef: 0.02}\n")
+    assert "`kl: {coef: 0.02}`" in RECIPES
+    config = resolve(recipe, "tiny", ["sokoban"])
     assert config.kl.coef == 0.02, "the recipe is laid over the scale"
     assert config.optimization.mini_batches == 4
     config = resolve("gspo", scale, ["webshop"])

@@ -26,6 +26,7 @@ from baselines.study.cells import INIT
 from baselines.study.claims import LEAST_SEEDS
 from baselines.study.current_tracks import CurrentTrack
 from baselines.study.methods import (
+    PanelKey,
     RecipeRuns,
     TrackResults,
     collapse_of,
@@ -40,7 +41,7 @@ from benchmark.logs.groups import Series
 from benchmark.logs.training_log import TrainingLog
 from benchmark.plots.style import SOFT, Look, draw_runs, looks_of, mark_collapse, plot_style
 from benchmark.stats.formatting import rate_digits
-from benchmark.stats.paired import mean_success
+from benchmark.stats.paired import Side, mean_success
 from benchmark.track_schema import Track
 from tasks.errors import UserError
 
@@ -121,9 +122,9 @@ def overview_table(
 ) -> str:
     """Success and collapsed seeds of every method on every task, as a Markdown table.
 
-    Success is that of the last weights in percent, with an interval over episodes and seeds. A
-    track of several tasks has rows of its own. With several tasks, the last column is the mean over
-    them, where all of them are there.
+    Success is that of the last weights in percent, with an interval over episodes and seeds, and
+    that at equal episodes of methods that play more. A track of several tasks has rows of its own.
+    With several tasks, the last column is the mean over them, where all of them are there.
 
     Args:
         found: What is finished, by track.
@@ -278,9 +279,12 @@ def _mean(tracks: Mapping[str, TrackResults | None], recipe: str) -> str:
         return NOT_RUN
     success = rate_digits(mean_success(sides))
     if len(results) == 1:
+        success += _fewer(recipe, [(results[0], panels)])
         return f"{success}{_collapsed(results[0].methods[recipe])}"
     # The spread of one task's seeds says nothing where that of another one is not known.
-    return success if min(len(side.seeds) for side in sides) >= LEAST_SEEDS else NOT_RUN
+    if min(len(side.seeds) for side in sides) < LEAST_SEEDS:
+        return NOT_RUN
+    return success + _fewer(recipe, [(each, list(each.panels)) for each in results])
 
 
 def _cell(results: TrackResults | None, recipe: str, task: str) -> str:
@@ -294,8 +298,25 @@ def _cell(results: TrackResults | None, recipe: str, task: str) -> str:
     sides = None if method is None else method.sides(panels)
     if method is None or sides is None:
         return NOT_RUN
-    success = rate_digits(mean_success(sides))
+    success = rate_digits(mean_success(sides)) + _fewer(recipe, [(results, panels)])
     return success if len(results.panels) > 1 else f"{success}{_collapsed(method)}"
+
+
+def _fewer(recipe: str, where: Sequence[tuple[TrackResults, Sequence[PanelKey]]]) -> str:
+    """A line of a cell: success after as many training episodes as the other methods have played.
+
+    Nothing for a method that played no more than they did, or if it is not known on a track.
+    """
+    sides: list[Side] = []
+    more = False
+    for results, panels in where:
+        equal = results.at_equal_episodes(panels)
+        method = results.methods[recipe]
+        if equal is None or recipe not in equal.sides:
+            return ""
+        more = more or method.episodes != equal.limit
+        sides.extend(equal.sides[recipe])
+    return f"<br>{rate_digits(mean_success(sides))} at equal episodes" if more else ""
 
 
 def _collapsed(method: RecipeRuns) -> str:

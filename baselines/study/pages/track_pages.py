@@ -228,7 +228,7 @@ def _row(
         _success(method.sides(panels)),
         "-" if gain is None else points_text(gain),
         _success(at_equal),
-        collapsed_text(method),
+        collapsed_text(method) if len(panels) == len(results.panels) else "-",
         "-" if rate is None else f"{rate:g}",
         "-" if episodes is None else f"{episodes:,.0f}",
         "-" if minutes is None else f"{minutes:.1f}",

@@ -79,7 +79,7 @@ def add_model_options(engine: "argparse._ArgumentGroup") -> None:
         "--gpu-memory-utilization",
         type=float,
         metavar="SHARE",
-        help="vLLM: share of the GPU's memory, 0 to 1 (default: vLLM's)",
+        help="vLLM: share of the GPU's memory, 0 to 1 (default: vLLM's; beside a trainer 0.4)",
     )
     engine.add_argument(
         "--tensor-parallel-size", type=count, metavar="N", help="vLLM: GPUs for one model"

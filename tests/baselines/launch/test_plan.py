@@ -312,7 +312,7 @@ def test_the_command_line_refuses_and_plans(
 
 
 def test_the_guide_to_several_machines_is_what_accelerate_and_train_take() -> None:
-    guide = (Path(baselines.__file__).parent / "README.md").read_text("utf-8")
+    guide = (Path(baselines.__file__).parent / "gpus.md").read_text("utf-8")
     # Else torch's launcher kills the trainer before its last checkpoint.
     head = r"^ *TORCH_ELASTIC_SHUTDOWN_TIMEOUT=1800 accelerate launch "
     (command,) = re.findall(head + r"(--num_machines.*?)^ *```", guide, re.M | re.S)

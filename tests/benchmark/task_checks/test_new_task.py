@@ -39,10 +39,11 @@ def command(line: str, capsys: pytest.CaptureFixture[str], code: int = 0) -> str
 
 @pytest.mark.slow
 def test_the_guide_from_nothing_to_an_evaluated_task(
-    here: Path, capsys: pytest.CaptureFixture[str]
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (block,) = re.findall(r"^```bash\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
-    new, check, *others = block.splitlines()
+    new, export, check, *others = block.splitlines()
+    assert export == f"export {VARIABLE}=$PWD/number_path"
     assert "validate ./number_path --pin" in command(new, capsys)
     written = [path for path in (here / "number_path").glob("*.*") if path.is_file()]
     assert sorted(path.name for path in written) == [
@@ -52,6 +53,7 @@ def test_the_guide_from_nothing_to_an_evaluated_task(
         "prompt.md",
         "task.py",
     ]
+    monkeypatch.setenv(VARIABLE, str(here / "number_path"))
     lines = sum(len(path.read_text().splitlines()) for path in written)
     assert lines < MOST_LINES, lines
     checked = command(f"{check} --training-entries 50", capsys)
