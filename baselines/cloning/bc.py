@@ -36,6 +36,7 @@ from tasks.chat.messages import images_of, text_of
 from tasks.errors import UserError
 from tasks.registry import load_task
 from tasks.seeding import sha256_text
+from tasks.texts import counted
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -226,18 +227,24 @@ def _train(
     of_tasks = by_task(examples)
     for step in range(done + 1, training.steps + 1):
         batch = batch_at(of_tasks, recipe, step)
+        if len(batch) < accelerator.num_processes:
+            raise UserError(
+                f"step {step} has {counted(len(batch), 'example')}, too few for "
+                f"{accelerator.num_processes} processes"
+            )
+        tokens = sum(len(example.response) for example in batch)
         batch = batch[accelerator.process_index :: accelerator.num_processes]
         learning_rate = learning_rate_at(training, step)
         if training.restarts_at(step):
             optimizer.state.clear()
         for group in optimizer.param_groups:
             group["lr"] = learning_rate
-        loss, hits = _backward(accelerator, model, chat, batch)
+        loss, hits = _backward(accelerator, model, chat, batch, tokens)
         grad_norm = accelerator.clip_grad_norm_(model.parameters(), training.max_grad_norm)
         optimizer.step()
         optimizer.zero_grad()
         loss, hits = accelerator.reduce(
-            torch.tensor([loss, hits], device=accelerator.device), "mean"
+            torch.tensor([loss, hits], device=accelerator.device), "sum"
         ).tolist()
         progress = CloningProgress(
             step=step,
@@ -263,14 +270,25 @@ def _train(
 
 
 def _backward(
-    accelerator: Accelerator, model: "PreTrainedModel", chat: Chat, batch: list[Example]
+    accelerator: Accelerator,
+    model: "PreTrainedModel",
+    chat: Chat,
+    batch: list[Example],
+    tokens: int,
 ) -> tuple[float, float]:
     """Add the gradient of a batch's mean loss, some examples at a time.
 
+    Args:
+        accelerator: Whose processes share the batch.
+        model: What is trained.
+        chat: Its template.
+        batch: This process's examples.
+        tokens: Response tokens of all processes' examples.
+
     Returns:
-        The loss, and the share of response tokens that were the most likely ones.
+        This process's parts of the loss, and of the share of response tokens that were the most
+        likely ones: the sums over processes are those of the batch.
     """
-    tokens = sum(len(example.response) for example in batch)
     loss, hits = 0.0, 0.0
     parts = deal(model, batch)
     for number, part in enumerate(parts, 1):
@@ -279,7 +297,8 @@ def _backward(
         with alone:
             logits, targets = predict(model, chat, part, accelerator.device)
             share = cross_entropy(logits, targets, reduction="sum") / tokens
-            accelerator.backward(share)
+            # Gradients are averaged over processes.
+            accelerator.backward(share * accelerator.num_processes)
         loss += share.item()
         hits += (logits.argmax(-1) == targets).sum().item() / tokens
     return loss, hits

@@ -13,6 +13,7 @@ from transformers import AutoModel
 from baselines.algorithms.advantage.gae import value_loss
 from baselines.config.schema import Optimization
 from baselines.learning.adamw import make_optimizer
+from baselines.learning.dropout import without_dropout
 from baselines.learning.images import freeze_vision
 from baselines.learning.microbatches import PaddedBatch
 from baselines.learning.sharding import full_grad_norm, is_sharded
@@ -77,8 +78,8 @@ class Critic:
         clip_range: float,
         optimization: Optimization,
     ) -> None:
-        # Nothing in it drops out; checkpointing works in a network that is being trained alone.
-        network = ValueNetwork(folder).train()
+        # Checkpointing works in a network that is being trained alone.
+        network = without_dropout(ValueNetwork(folder)).train()
         if optimization.gradient_checkpointing:
             network.body.gradient_checkpointing_enable()
         if optimization.freeze_vision:

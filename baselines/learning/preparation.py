@@ -13,6 +13,7 @@ from baselines.config.run import TrainingRun
 from baselines.config.schema import Optimization
 from baselines.learning.adamw import make_optimizer
 from baselines.learning.critic import Critic
+from baselines.learning.dropout import without_dropout
 from baselines.learning.head import DEFAULT_CHUNK, use_chunked_head
 from baselines.learning.images import freeze_vision
 from baselines.learning.lora import add_updates, freeze
@@ -89,7 +90,7 @@ def load_init(
 def make_updater(run: TrainingRun, accelerator: Accelerator) -> Updater:
     """The policy with its optimizer, prepared for all processes."""
     optimization = run.config.optimization
-    model = load_init(run, accelerator, updates=True).train()
+    model = without_dropout(load_init(run, accelerator, updates=True)).train()
     if optimization.freeze_vision:
         freeze_vision(model)
     if optimization.gradient_checkpointing:

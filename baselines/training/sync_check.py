@@ -62,8 +62,8 @@ class SyncCheck:
         """Look at the gap between engine and policy after the first update.
 
         It is measured on rows from exactly the policy's weights, so no age explains it. Numerics
-        may: they drift apart in low precision when a policy collapses. That is only warned about
-        where importance weights correct it and checksums have shown that weights arrive.
+        may: they drift apart in low precision when a policy collapses, which a track counts. So it
+        is only warned about where checksums have shown that weights arrive.
 
         Args:
             metrics: Of an update.
@@ -71,20 +71,21 @@ class SyncCheck:
             corrected: Importance weights are in use (`tis_cap`).
 
         Raises:
-            UserError: The gap is too large.
+            UserError: The gap is large, and nothing has shown that weights arrive.
         """
         gap = metrics.get("engine/k3")
         # If it is not a number the policy has diverged, which ends runs in its own way.
         if self._engine is None or gap is None or not gap > MOST_AT_FIRST:
             return
-        if not (corrected and self.proven):
+        if not self.proven:
             raise engine_gap(number, gap)
         log.warning(
             "update %d: engine/k3 is %.3g, above %g, although the engine takes new weights: its "
-            "precision is too low for this policy",
+            "precision is too low for this policy%s",
             number,
             gap,
             MOST_AT_FIRST,
+            "" if corrected else "; importance weights (--set tis_cap=2) correct that",
         )
         # Once more: the next sync is the baseline.
         self._due, self._before = True, None

@@ -1,10 +1,12 @@
 """The metrics of a training log: name, unit and a one-line description.
 
 The one table that the log's checks, plots, stability metrics and documents read. In the texts, the
-ratio of a token is its probability under the policy that is trained by that under the policy that
-sampled it, `d` is its logarithm, k3 is `exp(d) - d - 1` for the `d` in question (Schulman,
-"Approximating KL Divergence", 2020), and the effective sample size is `(sum w)^2 / sum w^2` for the
-ratios w.
+ratio of a token is its probability under the policy that is trained by that under the old policy:
+the policy at the start of the update. In a synchronous run that policy has sampled the tokens. In
+an asynchronous one, or with an older policy beside it, part of the tokens are from before, and no
+ratio says how far those policies had moved; `staleness/` says how old they are. `d` is the ratio's
+logarithm, k3 is `exp(d) - d - 1` for the `d` in question (Schulman, "Approximating KL Divergence",
+2020), and the effective sample size is `(sum w)^2 / sum w^2` for the ratios w.
 """
 
 from collections.abc import Mapping

@@ -21,6 +21,7 @@ Source: this project's definition. Jeffreys: Brown, Cai and DasGupta, Stat. Sci.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -67,4 +68,8 @@ def dependable_success(
     times = rng.multinomial(episodes, np.full(episodes, 1 / episodes), size=resamples)
     rates = times @ holding.T / episodes
     means = np.take_along_axis(rates, drawn(len(holding), resamples), axis=1).mean(axis=1)
-    return percentile_interval(value, kept * means)
+    interval = percentile_interval(value, kept * means)
+    if count:
+        return interval
+    # Nothing says that any seed collapses: the share of those that hold may be 1.
+    return replace(interval, high=percentile_interval(value, means).high)

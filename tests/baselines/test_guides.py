@@ -47,7 +47,7 @@ def test_the_recipe_and_the_scale_of_the_guide_are_taken_as_it_says(tmp_path: Pa
     assert isinstance(config.advantage, GiGPO) and config.advantage.gamma == 0.9
     assert isinstance(config.clipping, CISPO) and config.clipping.sequence_mask is not None
     assert config.clipping.sequence_mask.delta == 0.01
-    with open(recipe, "a", encoding="utf-8") as more:
+    with Path(recipe).open("a", encoding="utf-8") as more:
         more.write("kl: {coef: 0.02}\n")
     assert "`kl: {coef: 0.02}`" in RECIPES
     config = resolve(recipe, "tiny", ["sokoban"])
@@ -118,6 +118,7 @@ def test_a_package_brings_a_rule_by_its_entry_point(
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: a-package\nVersion: 1.0\n")
     names = about / "entry_points.txt"
     names.write_text(f"[{ENTRY_POINTS}]\nspo = installed_spo\n")
+    load_entry_points()  # before it was installed
     monkeypatch.syspath_prepend(rank)
     recipe = str(rank / "spo.yaml")
     with pytest.raises(UserError, match="there is no 'spo'"):

@@ -45,7 +45,7 @@ class TokenBatch:
 
     Attributes:
         log_probs: Of the policy now.
-        old_log_probs: Of the policy that made the rollout, without a gradient.
+        old_log_probs: Of the policy at the start of the update, without a gradient.
         advantages: Without a gradient.
         counted: Bools, True for counted tokens.
     """
@@ -63,7 +63,7 @@ class TokenBatch:
 
         Args:
             log_probs: (N, T), of the policy now.
-            old_log_probs: (N, T), of the policy that made the rollout.
+            old_log_probs: (N, T), of the policy at the start of the update.
             advantages: (N, T).
             response_mask: (N, T), 1 for counted tokens.
 

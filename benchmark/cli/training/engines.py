@@ -94,8 +94,9 @@ def has_gpu() -> bool:
 def corrects_by_default(training: "TrainingRun", kind: str, own: Sequence[str]) -> bool:
     """Whether tokens are weighted by trainer over engine although nobody has chosen.
 
-    So it is where the engine is not the trainer's own or its weights are older, and
-    log-probabilities are known at the rollout's temperature.
+    So it is where the engine is not the trainer's own or plays while the policy learns, and
+    log-probabilities are known at the rollout's temperature. Turns of an older policy that a recipe
+    asks for (`sampling.cross_policy`) are no reason: they are learned from as its own.
 
     Args:
         training: The run.

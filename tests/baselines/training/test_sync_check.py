@@ -208,16 +208,22 @@ async def test_without_checksums_the_gap_decides(
                 check.judge({"engine/k3": 0.02}, 2, corrected)
 
 
-async def test_a_gap_of_precision_is_told_where_it_is_corrected(
+async def test_a_gap_of_precision_is_told_where_weights_arrive(
     weights: Weights, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with TransformersEngine(FOLDER) as engine:
         check = SyncCheck(engine)
         await sync(engine, check, weights, 0)
         await sync(engine, check, {n: one + 1 for n, one in weights.items()}, 1)
-        check.judge({"engine/k3": 0.02}, 9, corrected=True)
-        assert [one.levelno for one in caplog.records] == [logging.WARNING]
-        assert "update 9: engine/k3 is 0.02" in caplog.text
-        with pytest.raises(UserError, match="the engine did not take the last ones"):
-            check.judge({"engine/k3": 0.02}, 9, corrected=False)
+        for corrected in (True, False):
+            check.judge({"engine/k3": 0.02}, 9, corrected)
+        assert [one.levelno for one in caplog.records] == [logging.WARNING] * 2
+        first, second = (one.getMessage() for one in caplog.records)
+        assert "update 9: engine/k3 is 0.02" in first and "tis_cap" not in first
+        assert second.endswith("; importance weights (--set tis_cap=2) correct that")
+        # What arrived once is not believed from then on: old weights are found at the next syncs.
+        await sync(engine, check, {n: one + 2 for n, one in weights.items()}, 2)
+        stale = {n: one + 3 for n, one in weights.items()}
+        with pytest.raises(UserError, match="stayed as they were"):
+            await check.after_sync(stale)
     SyncCheck(None).judge({"engine/k3": 0.02}, 9, corrected=False)  # another process's engine

@@ -176,6 +176,20 @@ def test_the_first_recipe_is_held_against_the_others() -> None:
     assert found.profiles[0].share.tolist() == [1.0, 1.0, 0.5, 0.0, 0.0]
 
 
+def test_a_comparison_has_intervals_where_seeds_are_enough() -> None:
+    five, four = [0.1, 0.2, 0.3, 0.4, 0.5], [0.1, 0.2, 0.3, 0.4]
+    found = comparison_of({"a": {"x": five}, "b": {"x": five}, "c": {"x": four}})
+    assert [one.low is not None for one in found.iqm] == [True, True, False]
+    assert [one.high is not None for one in found.profiles] == [True, True, False]
+    _, over_b, over_c = found.improvement
+    assert over_b is not None and over_b.low is not None and over_b.low < 0.5
+    assert over_c is not None and over_c == BootstrapInterval(over_c.value)
+    # The few of one recipe leave the others nothing to be compared with.
+    found = comparison_of({"c": {"x": four}, "a": {"x": five}})
+    assert found.improvement[1] == BootstrapInterval(0.4)
+    assert found.iqm[0].low is None and found.iqm[1].low is not None
+
+
 def test_a_recipe_alone_is_no_comparison() -> None:
     with pytest.raises(ValueError, match="takes two recipes"):
         comparison_of({"a": {"x": [0.5, 0.75]}})
