@@ -226,7 +226,7 @@ def _answer(first: Half, second: Half) -> str:
     )
     others = _other_splits((*first.runs, *second.runs))
     low, middle, high = np.percentile(others, (5, 50, 95))
-    higher = sum(each > 100 * margin.value for each in others)
+    lower = sum(each < 100 * margin.value for each in others)
     verdict = (
         "Warnings are more frequent than false alarms"
         if margin.low > 0 and low > 0
@@ -241,7 +241,7 @@ def _answer(first: Half, second: Half) -> str:
         f"the share of warnings minus that of false alarms is {points_text(margin)} points. "
         f"In {SPLITS} other splits into halves, drawn alike, a rule is chosen and tested in the "
         f"same way: the difference is {middle:+.1f} in the median, 90% of them lie between "
-        f"{low:+.1f} and {high:+.1f}, and {higher} are above that of this split. "
+        f"{low:+.1f} and {high:+.1f}, and that of this split is above {lower} of them. "
         + (
             f"Of {counted(len(done.leads), 'warning')}, {done.certain} came before a validation "
             "that was still healthy, and so before the fall for certain; "

@@ -65,9 +65,9 @@ def test_enough_runs_show_a_warning() -> None:
     # 100 points between shares of five: Newcombe's lower end is 1 - sqrt(.43^2 + .43^2).
     assert "Warnings are more frequent than false alarms: the share of warnings minus" in text
     assert "is +100.0 [+38.6, +100.0] points." in text
-    assert "+100.0 in the median, 90% of them lie between +100.0 and +100.0, and 0 are" in text
+    assert "+100.0 in the median, 90% of them lie between +100.0 and +100.0, and that" in text
     # The alarm at 2 is by the last validation before the fall of seeds 1 and 3 alone.
-    assert "split. Of 5 warnings, 2 came before a validation that was still healthy" in text
+    assert "of them. Of 5 warnings, 2 came before a validation that was still healthy" in text
     assert "; 5 of 5 collapsed runs had such a validation." in text
     assert (
         "Before update 4, the median fall, 5 of 5 had a warning and 0 of 5 a false alarm." in text
@@ -86,7 +86,7 @@ def test_one_fortunate_split_shows_no_warning() -> None:
     assert "warned of 5 of 10 (24 to 76%) collapsed runs of the second half" in text
     assert "points. In 100 other splits into halves" in text
     assert "is +50.0 [+11.7, " in text
-    assert "lie between +0.0 and +50.0, and 0 are above that of this split." in text
+    assert "lie between +0.0 and +50.0, and that of this split is above" in text
     assert "**These runs do not show that the rule warns of anything**" in text
 
 
