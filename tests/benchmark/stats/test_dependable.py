@@ -40,7 +40,8 @@ def test_the_true_value_is_seldom_above_the_interval() -> None:
     """Three seeds that always hold and solve 90%: 2.5% by design, and what chance adds to it."""
     rng, above = np.random.default_rng(0), 0
     for _ in range(200):
-        found = dependable_success(1.0 * (rng.random((3, 256)) < 0.9), [False] * 3, 400)
+        shares = (rng.random((3, 256)) < 0.9).astype(np.float64)
+        found = dependable_success(shares, [False] * 3, 400)
         assert found is not None and found.high is not None
         above += found.high < 0.9
     assert above / 200 < 0.06
