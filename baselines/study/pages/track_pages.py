@@ -47,6 +47,8 @@ HEAD: Final = (
     "episodes",
     "CPU minutes",
 )
+OF_RUNS: Final = ("collapsed", "learning rate", "episodes", "CPU minutes")
+"""Columns about whole runs: where a track has several tasks, they are beside the mean only."""
 
 
 def write_pages(
@@ -197,7 +199,9 @@ def _section(
     sides = results.init_sides(panels)
     methods = [method for method in results.methods.values() if method.runs]
     rows = [_row(results, method, panels, equal) for method in methods]
-    shown = [name != AT_EPISODES or several_paces for name in HEAD]
+    whole = len(panels) == len(results.panels)
+    left_out = {*(() if several_paces else (AT_EPISODES,)), *(() if whole else OF_RUNS)}
+    shown = [name not in left_out for name in HEAD]
     planned = (each.protocol for each in current_track.validation.panels)
     episodes = sum(each.episodes for each in planned if (each.task, each.panel) in panels)
     one = len(panels) == 1
@@ -228,7 +232,7 @@ def _row(
         _success(method.sides(panels)),
         "-" if gain is None else points_text(gain),
         _success(at_equal),
-        collapsed_text(method) if len(panels) == len(results.panels) else "-",
+        collapsed_text(method),
         "-" if rate is None else f"{rate:g}",
         "-" if episodes is None else f"{episodes:,.0f}",
         "-" if minutes is None else f"{minutes:.1f}",
