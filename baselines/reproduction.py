@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import yaml
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from baselines.algorithms.plugins import Plugin
 from baselines.config.layers import RECIPES, SCALES, Settings, names, resolve
@@ -33,6 +33,8 @@ from tasks.strict import first_fault
 from tasks.texts import digest_text
 
 _NO_PLUGINS: Final[Mapping[str, Plugin]] = MappingProxyType({})
+_TASKS: Final = TypeAdapter(dict[str, dict[str, dict[str, Any]]])
+"""The settings of tasks in a log's configuration, below their key."""
 _DEPTH: Final = 4
 """Rounds in which settings are looked for: a choice's name brings defaults of its own."""
 
@@ -144,17 +146,17 @@ def logged_configuration(start: Start) -> tuple[TrainConfig, Mapping[str, Mappin
     try:
         # As JSON: tuples are lists in a log.
         config = TrainConfig.model_validate(given)
+        stated = _TASKS.validate_python({"tasks": start.configuration.get("tasks", {})})["tasks"]
     except ValidationError as error:
         version = start.versions.get("arlarena-bench", "unknown")
         raise UserError(
             "the log's configuration is not valid in this version "
             f"({first_fault(error)}): use the version that wrote it ({version})"
         ) from error
-    stated = start.configuration.get("tasks", {})
     tasks = {}
     for name in start.task.split("+"):
-        chosen = stated.get(name, {}) if isinstance(stated, dict) else {}
-        task = load_task(name).configured({key: str(value) for key, value in chosen.items()})
+        chosen = {key: str(value) for key, value in stated.get(name, {}).items()}
+        task = load_task(name).configured(chosen)
         tasks[name] = dict(task.settings())
     return config, tasks
 

@@ -28,8 +28,9 @@ from benchmark.submissions.checks.accepted_entries import AcceptedEntry
 from benchmark.submissions.checks.context import Context, MethodFault
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
+from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.reading.replays import Replays
-from benchmark.submissions.reading.reruns import Reruns, read_reruns, reruns_of
+from benchmark.submissions.reading.reruns import read_reruns, reruns_of
 from benchmark.track_schema import Track
 from leaderboard.board.entries import facts_of, row_of
 from leaderboard.board.file import (
@@ -149,11 +150,15 @@ def build(
             build_until=build_until,
         )
 
-    today = _Today({row.submission_sha256 for row in old_rows}, reruns, train_command)
-    for number, verdict in enumerate(_verdicts(folders, context, until), 1):
+    def shown(verdict: CheckResult, entry: Entry) -> _Shown:
+        badges, records = badges_of(verdict, reruns), reruns_of(verdict.folder, reruns)
+        return _Shown(row_of(entry, badges, records, train_command), tuple(facts_of(entry)))
+
+    today = _Today({row.submission_sha256 for row in old_rows})
+    for number, judged in enumerate(_judged(folders, context, shown, until), 1):
         if checked is not None:
-            checked(verdict, number, len(folders))
-        today.take(verdict)
+            checked(judged.verdict, number, len(folders))
+        today.take(judged)
     # What is refused today may have the same `submission.json` and other files.
     read = {*today.archived, *(row.id for row in today.rows)}
     there = {folder.name: _digest(folder) for folder in folders if folder.name in read}
@@ -173,36 +178,53 @@ def _folders(submissions: Path) -> list[Path]:
     return [folder for folder in found if folder.is_dir() and not folder.name.startswith(".")]
 
 
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What an accepted submission brings to the board: its row, and the panels that it played."""
+
+    row: FullRow
+    panels: tuple[PanelFacts, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """One submission of a build.
+
+    Attributes:
+        verdict: On it.
+        shown: None if it is not accepted.
+        peer: What others are compared with; None if they are not.
+        late: Its time alone is missing.
+    """
+
+    verdict: CheckResult
+    shown: _Shown | None = None
+    peer: AcceptedEntry | None = None
+    late: bool = False
+
+
 class _Today:
     """The verdicts of today's checks, sorted by what is shown of their submissions.
 
     Args:
         known: Hashes of the `submission.json` of all archived entries.
-        reruns: See `badges_of`.
-        train_command: See `build`.
     """
 
-    def __init__(
-        self,
-        known: Container[str | None],
-        reruns: Reruns,
-        train_command: TrainCommandOf | None,
-    ) -> None:
+    def __init__(self, known: Container[str | None]) -> None:
         self.rows: list[FullRow] = []
         self.refused: list[Refused] = []
         self.archived: list[str] = []
         # The standard protocol comes first.
         self._panels: dict[str, dict[PanelKey, PanelFacts]] = {NAME: {}}
-        self._known, self._reruns, self._train_command = known, reruns, train_command
+        self._known = known
 
-    def take(self, verdict: CheckResult) -> None:
+    def take(self, judged: _Judged) -> None:
         """Put one where it belongs."""
-        if verdict.accepted and verdict.entry is not None:
-            records = reruns_of(verdict.folder, self._reruns)
-            badges = badges_of(verdict, self._reruns)
-            self.rows.append(row_of(verdict.entry, badges, records, self._train_command))
-            played = self._panels.setdefault(verdict.entry.protocol, {})
-            played |= {facts.key: facts for facts in facts_of(verdict.entry)}
+        verdict, shown = judged.verdict, judged.shown
+        if shown is not None:
+            self.rows.append(shown.row)
+            played = self._panels.setdefault(shown.row.protocol, {})
+            played |= {facts.key: facts for facts in shown.panels}
         elif _digest(verdict.folder) in self._known and _is_as_accepted(verdict.folder):
             self.archived.append(verdict.folder.name)
         else:
@@ -236,11 +258,12 @@ def write(built: Built, out: Path) -> tuple[Path, Path]:
     return out / PARQUET, out / JSON
 
 
-def _verdicts(
+def _judged(
     folders: Sequence[Path],
     context_of: Callable[[Sequence[AcceptedEntry], float], Context],
+    shown: Callable[[CheckResult, Entry], _Shown],
     until: float,
-) -> Iterator[CheckResult]:
+) -> Iterator[_Judged]:
     """Check every submission, against those accepted before it: the first one is no copy.
 
     Where time is limited, slow replays come last, so that a few do not take the time of all others.
@@ -249,33 +272,39 @@ def _verdicts(
     slow: list[Path] = []
     for folder in folders:
         quick = until if math.isinf(until) else min(until, time.monotonic() + QUICK_S)
-        context = context_of([*before.values()], quick)
-        verdict = _verdict(folder, context)
-        # Nor does what is left out for its time make room for a copy of it.
-        late = context.unfinished and len(verdict.findings) == 1
-        if verdict.entry is not None and (verdict.accepted or late):
-            before[folder] = AcceptedEntry.of(verdict.entry)
-        if late and time.monotonic() < until:
+        judged = _judge(folder, context_of([*before.values()], quick), shown)
+        if judged.peer is not None:
+            before[folder] = judged.peer
+        if judged.late and time.monotonic() < until:
             slow.append(folder)
         else:
-            yield verdict
+            yield judged
     for folder in slow:
         others = [entry for place, entry in before.items() if place < folder]
-        yield _verdict(folder, context_of(others, until))
+        yield _judge(folder, context_of(others, until), shown)
 
 
-def _verdict(folder: Path, context: Context) -> CheckResult:
+def _judge(
+    folder: Path, context: Context, shown: Callable[[CheckResult, Entry], _Shown]
+) -> _Judged:
     if time.monotonic() > context.build_until + GRACE_S:
         problem, fix = "is not checked: the time of this build is used up", "build again"
-        return CheckResult(folder, (Finding("", "", problem, fix),), None, 0, 0)
+        return _Judged(CheckResult(folder, (Finding("", "", problem, fix),), None, 0, 0))
     try:
-        return check_submission(folder, context)
+        verdict = check_submission(folder, context)
+        late = context.unfinished and len(verdict.findings) == 1
+        entry = verdict.entry
+        if entry is None or not (verdict.accepted or late):
+            return _Judged(verdict, late=late)
+        # Nor does what is left out for its time make room for a copy of it.
+        peer = AcceptedEntry.of(entry)
+        return _Judged(verdict, shown(verdict, entry) if verdict.accepted else None, peer, late)
     except Exception as error:
-        # Whatever an entry does to its check, the others are shown: it is refused, and the board,
-        # the output and the exit code say so.
+        # Whatever an entry does to its check or its row, the others are shown: it is refused, and
+        # the board, the output and the exit code say so.
         why = str(error) if isinstance(error, UserError) else repr(error)
         finding = Finding("", "", f"the check itself failed: {why}", "tell the maintainers")
-        return CheckResult(folder, (finding,), None, 0, 0)
+        return _Judged(CheckResult(folder, (finding,), None, 0, 0))
 
 
 def _refused(verdict: CheckResult) -> Refused:

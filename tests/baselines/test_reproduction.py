@@ -229,6 +229,13 @@ def test_a_configuration_of_another_version_is_refused(write: Write) -> None:
         train_command(strange, "out")
 
 
+@pytest.mark.parametrize("stated", ["x", {"sokoban": "x"}, {"sokoban": ["x"]}])
+def test_settings_of_tasks_in_another_form_are_refused(write: Write, stated: object) -> None:
+    strange = write(configuration=write().start.configuration | {"tasks": stated})
+    with pytest.raises(UserError, match=r"not valid in this version \(tasks.*use the version that"):
+        train_command(strange, "out")
+
+
 def start_of(log: TrainingLog, **init: Any) -> Start:
     return log.start.model_copy(update={"init": log.start.init.model_copy(update=init)})
 

@@ -5,16 +5,19 @@ import shutil
 from dataclasses import replace
 from operator import methodcaller
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
 
+from baselines.reproduction import train_command
 from benchmark.cli.main import main
 from benchmark.evaluation.evaluate import Plan
 from benchmark.evaluation.protocol import PIXELS, THINKING, SamplingOverrides
 from benchmark.submissions.badges import Badges
-from benchmark.submissions.check import CheckResult, check_submission, read_accepted
+from benchmark.submissions.check import read_accepted
 from benchmark.submissions.checks.results import panel_results, stability_of
+from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.reading.replays import Replays
 from leaderboard.board.board import load
 from leaderboard.board.build import Built, Origin, build, write
@@ -36,6 +39,7 @@ from tests.support.submissions.small import (
     play_policy,
     policy_submission,
 )
+from tests.support.training.logs import Line
 
 POLICY, TRAINED = "20260102_policy", "20260102_trained"
 KEY = ("sokoban", "builtin")
@@ -400,23 +404,43 @@ def test_reruns_are_on_the_board(submissions: Path, folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_entry_whose_check_breaks_is_refused_and_the_others_are_shown(
-    submissions: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("step", ["check_submission", "row_of", "facts_of", "AcceptedEntry.of"])
+def test_an_entry_that_breaks_a_step_is_refused_and_the_others_are_shown(
+    submissions: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    broken = sorted(path.name for path in submissions.iterdir() if path.is_dir())[0]
+    step = f"leaderboard.board.build.{step}"
+    real = resolve_name(step)
 
-    def breaking(folder: Path, context: Any) -> CheckResult:
-        if folder.name == broken:
+    def breaking(given: Path | Entry, *others: Any) -> Any:
+        folder = given.folder if isinstance(given, Entry) else given
+        if folder.name == POLICY:
             raise ZeroDivisionError("a fault of the check\nin two lines")
-        return check_submission(folder, context)
+        return real(given, *others)
 
-    monkeypatch.setattr("leaderboard.board.build.check_submission", breaking)
+    monkeypatch.setattr(step, breaking)
     origin = Origin("https://example.org/repo", "0" * 40, "2027-01-02")
-    built = build(submissions, INITS, origin=origin)
+    told: list[bool] = []
+    built = build(
+        submissions, INITS, origin=origin, checked=lambda verdict, *_: told.append(verdict.accepted)
+    )
     (refused,) = built.refused
-    assert refused.id == broken
+    assert (refused.id, built.accepted, told) == (POLICY, (TRAINED,), [False, True])
     assert "ZeroDivisionError" in refused.reasons[0] and "\n" not in refused.reasons[0]
-    assert len(built.accepted) == 1
     assert (built.content.facts.repository, built.content.facts.date) == (
         "https://example.org/repo", "2027-01-02",
     )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_log_that_no_command_can_repeat_is_shown_without_one(
+    submissions: Path, folder: Path
+) -> None:
+    on_track(copied(submissions / TRAINED, folder), off_it_with_words_for_settings)
+    (row,) = build(folder, INITS, env_processes=1, train_command=train_command).content.rows
+    for point in row.checkpoints:
+        assert point.commands[0].startswith(f"# seed {point.seed}: the log's configuration is not")
+
+
+def off_it_with_words_for_settings(start: Line) -> None:
+    start["track"] = None
+    start["configuration"]["tasks"] = {"sokoban": "x"}

@@ -10,6 +10,7 @@ from baselines.config.layers import resolve
 from benchmark.logs.training_log import TrainingLog, read_training_log
 from leaderboard.board.recipe_choices import UNKNOWN, choices_of
 from leaderboard.board.rows import RecipeChoices
+from tasks.errors import UserError
 from tests.support.training.logs import start_line, write_log
 
 TINY = "16 \u00d7 4 episodes, 50 updates, 1 epoch, KL 0.01"
@@ -107,6 +108,14 @@ def test_nothing_is_guessed_from_the_recipes_name(tmp_path: Path) -> None:
 )
 def test_other_forms(tmp_path: Path, configuration: dict[str, Any], choices: RecipeChoices) -> None:
     assert choices_of([log_with(tmp_path, configuration)]) == choices
+
+
+def test_a_number_that_no_float_holds_is_refused_with_its_log(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"line 1: configuration: .* whole number of more than 20"):
+        choices_of([log_with(tmp_path, setting(kl={"coef": 10**400}))])
+    largest = log_with(tmp_path, setting(kl={"coef": 2**64 - 1}))
+    setting_shown = choices_of([largest]).setting
+    assert setting_shown is not None and setting_shown.endswith(", KL 1.84467e+19")
 
 
 def test_logs_that_disagree(tmp_path: Path) -> None:
