@@ -11,6 +11,7 @@ Success rates and all other shares are in [0, 1]. Every text comes from outside,
 and hidden characters by `submit check` but not escaped: whoever shows it must.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -269,6 +270,14 @@ class BoardRow:
     def foreign_column(self, name: str) -> float | None:
         """The same of `foreign`."""
         return _column(self.foreign, name)
+
+
+def surest_first(rows: Iterable[BoardRow]) -> list[BoardRow]:
+    """Entries by how well they stand for their method where only one can: most seeds, then oldest.
+
+    Otherwise a later entry with fewer seeds would take the place of an earlier one.
+    """
+    return sorted(rows, key=lambda row: (-len(row.checkpoints), row.id))
 
 
 def _column(stability: Stability | None, name: str) -> float | None:

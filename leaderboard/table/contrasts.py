@@ -2,7 +2,8 @@
 
 Two entries are a pair for a dimension if they trained from the same init of the same base model,
 and their configurations are the same in all but that dimension and the learning rate, which may be
-tuned for each (`Choices.hashes`). Of several entries with all of that alike the latest counts.
+tuned for each (`Choices.hashes`). Of several entries with all of that alike the one with most seeds
+counts, and of these the oldest.
 
 What a choice adds to another one is the mean over their pairs of the difference of success. A pair
 has the interval of `benchmark.stats.paired`, as on every other page; two pairs have the interval of
@@ -24,7 +25,7 @@ from benchmark.stats.paired import Side, method_of, score_difference
 from benchmark.track_schema import METHOD
 from leaderboard.board.board import Board
 from leaderboard.board.recipe_choices import MASKED
-from leaderboard.board.rows import BoardRow, PanelKey
+from leaderboard.board.rows import BoardRow, PanelKey, surest_first
 from leaderboard.table.paired import side
 from leaderboard.table.view import init_of
 
@@ -159,11 +160,11 @@ def _names(rows: Sequence[BoardRow], name: str) -> dict[str, str]:
 def _alike(rows: Sequence[BoardRow], name: str, names: dict[str, str]) -> list[dict[str, BoardRow]]:
     """Entries of a track that differ in a dimension alone, by their choice in it.
 
-    Of twins the latest.
+    Of twins the first by `surest_first`.
     """
     place = METHOD.index(name)
     found: dict[tuple[str, ...], dict[str, BoardRow]] = {}
-    for row in sorted(rows, key=lambda row: row.id):
+    for row in surest_first(rows):
         hashes = row.choices.hashes
         if not hashes or row.init is None:
             continue
@@ -172,7 +173,7 @@ def _alike(rows: Sequence[BoardRow], name: str, names: dict[str, str]) -> list[d
         # but a fixed learning rate, which is no part of the method.
         init = (row.base_model or "", init_of(row) or "", row.init.sha256 or "")
         alike = (row.track, *init, *rest)
-        found.setdefault(alike, {})[names[row.id]] = row
+        found.setdefault(alike, {}).setdefault(names[row.id], row)
     return list(found.values())
 
 

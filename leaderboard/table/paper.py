@@ -12,7 +12,7 @@ from benchmark.stats.paired import Side, difference
 from leaderboard.board.board import Board
 from leaderboard.board.protocols import PanelFacts
 from leaderboard.board.published import published_rows
-from leaderboard.board.rows import OPEN, BoardRow, PanelKey
+from leaderboard.board.rows import OPEN, BoardRow, PanelKey, surest_first
 from leaderboard.table.paired import compare
 
 BASELINE: Final = "grpo"
@@ -115,15 +115,15 @@ def agreement(gained: Sequence[Gain]) -> tuple[float | None, int]:
 def _track(
     board: Board, protocol: str, key: PanelKey, published: Collection[str]
 ) -> tuple[str, dict[str, BoardRow]]:
-    """The track whose entries stand beside the paper's, and its newest entry of each recipe.
+    """The track that stands beside the paper, and its entry of each recipe (`surest_first`).
 
     The task's `standard` track, on which methods are meant to learn as the paper's did; without
     GRPO there, the track with GRPO and most of the published recipes.
     """
     tracks: dict[str, dict[str, BoardRow]] = {}
-    for row in sorted(board.rows(protocol), key=lambda row: row.id):
+    for row in surest_first(board.rows(protocol)):
         if row.kind == "trained" and row.track != OPEN and row.panel(key) is not None:
-            tracks.setdefault(row.track, {})[row.recipe] = row
+            tracks.setdefault(row.track, {}).setdefault(row.recipe, row)
     with_base = {name: rows for name, rows in tracks.items() if BASELINE in rows}
     if not with_base:
         return "", {}

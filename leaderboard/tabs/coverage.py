@@ -9,7 +9,7 @@ from markupsafe import Markup
 from benchmark.evaluation.protocol import OPTIONS
 from leaderboard.board.board import Board
 from leaderboard.board.protocols import Grid, StudyRun
-from leaderboard.board.rows import BoardRow
+from leaderboard.board.rows import BoardRow, surest_first
 from leaderboard.page.glossary import explained
 from leaderboard.page.markup import (
     Head,
@@ -43,7 +43,9 @@ def coverage_page(board: Board, state: State) -> str:
     shown = state.protocol or board.protocols[0].name
     names = OPTIONS if shown in OPTIONS else (shown,)
     rows = [row for name in names for row in board.rows(name)]
-    entries = {(row.recipe, row.track): row for row in rows if row.kind == "trained"}
+    entries: dict[Place, BoardRow] = {}
+    for row in surest_first(row for row in rows if row.kind == "trained"):
+        entries.setdefault((row.recipe, row.track), row)
     runs: dict[Place, list[StudyRun]] = {}
     for run in grid.runs:
         runs.setdefault((run.recipe, run.track), []).append(run)

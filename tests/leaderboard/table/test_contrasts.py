@@ -212,8 +212,9 @@ def test_one_base_model_alone(boards: Boards) -> None:
     assert clipping(boards, *rows, base="Qwen3-4B").alone == ("gspo",)
 
 
-def test_of_entries_that_are_alike_the_latest_counts(boards: Boards) -> None:
-    found = clipping(boards, entry(1, PLAIN, 50), entry(2, PLAIN, 40), entry(3, GSPO, 60))
+def test_of_entries_that_are_alike_the_oldest_with_most_seeds_counts(boards: Boards) -> None:
+    twins = [entry(1, PLAIN, 50), entry(2, PLAIN, 40, 40), entry(3, PLAIN, 20, 20)]
+    found = clipping(boards, *twins, entry(4, GSPO, 60))
     assert found.contrasts[0].gains == pytest.approx((0.2,))
 
 

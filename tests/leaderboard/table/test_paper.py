@@ -52,6 +52,16 @@ def test_the_standard_track_stands_beside_the_paper(boards: Boards) -> None:
     assert [each.track for each in gains(board, "v1")] == ["", "sokoban-standard"]
 
 
+def test_a_later_entry_with_fewer_seeds_is_no_baseline(boards: Boards) -> None:
+    three = board_row(
+        "20260101_three", {SOKOBAN: [first(40)] * 3}, recipe="grpo", track="sokoban-standard"
+    )
+    one = replace(entry("grpo", 5), id="20260102_one")
+    _, sokoban = gains(boards(three, one, entry("sampo", 80)), "v1")
+    (sampo,) = [each for each in sokoban.gains if each.method == "SAMPO"]
+    assert sampo.here is not None and sampo.here.value == pytest.approx(0.4)
+
+
 def test_what_the_paper_itself_leaves_open_is_not_opposite(boards: Boards) -> None:
     """GSPO is 1.7 points below GRPO there, CISPO 57.9."""
     board = boards(entry("grpo", 10), entry("gspo", 80), entry("cispo", 60))

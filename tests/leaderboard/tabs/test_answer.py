@@ -23,7 +23,7 @@ from leaderboard.tabs.coverage import coverage_page
 from leaderboard.tabs.plane import plane
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, Boards, first
 from tests.leaderboard.pages import rows_of, text_of
-from tests.support.board_rows import board_content, board_row
+from tests.support.board_rows import board_content, board_of, board_row
 
 STATE = State(protocol="v1", panels="sokoban/builtin")
 
@@ -341,6 +341,18 @@ def test_a_page_of_three_protocols_covers_all_tracks(tmp_path: Path) -> None:
         ("pixels-1: vision-language models", PIXELS),
         ("v0", "v0"),
     ]
+
+
+def test_a_later_entry_with_fewer_seeds_hides_none(tmp_path: Path) -> None:
+    row = trained("a", "grpo", 80, 0, 0.9)
+    one = board_row("20260102_b", {SOKOBAN: [first(10)]}, track="sokoban-standard")
+    content = board_content([row, one, replace(row, id="20260103_c", stability=None)], SOKOBAN)
+    grid = Grid(("sokoban-standard",), ("grpo",), ())
+    facts = BoardFacts(content.facts.version, content.facts.protocols, (), grid=grid)
+    page = coverage_page(
+        board_of(tmp_path, BoardContent(facts, content.rows)), State(tab="coverage", protocol="v1")
+    )
+    assert "GRPO 80.0 0/3 collapsed" in text_of(page) and "entry=20260101_a" in page
 
 
 def test_a_cell_shows_the_study_where_it_has_more_seeds_than_the_entry(tmp_path: Path) -> None:
