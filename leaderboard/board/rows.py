@@ -259,6 +259,12 @@ class BoardRow:
     sparks: tuple[Spark, ...] = ()
     foreign: Stability | None = None
 
+    @property
+    def method(self) -> str:
+        """The recipe as the page names it: off tracks, nothing compares it with a shipped one."""
+        declared = self.kind == "trained" and self.track == OPEN
+        return f"{self.recipe}, as declared" if declared else self.recipe
+
     def panel(self, key: PanelKey) -> PanelNumbers | None:
         """The numbers of one panel; None if it was not played."""
         return next((panel for panel in self.panels if panel.key == key), None)

@@ -42,7 +42,7 @@ def summary(board: Board, state: State) -> str:
         tracks = [
             (track, placed)
             for track, placed in _tracks(board, known, [panel.key])
-            if track not in mixed and not COMPARISONS.fullmatch(track)
+            if track not in (*mixed, OPEN) and not COMPARISONS.fullmatch(track)
         ]
         rows += [
             _summary_row(board, protocol, [panel], track, placed)
@@ -106,7 +106,7 @@ def _summary_row(
     below = below_init_chip(success.value, init_success(board, first, keys))
     return [
         joined([link(go, title), " ", explained("track", element("span", line(kind), "lb-soft"))]),
-        joined([method(first.recipe), _ties(first, others)]),
+        joined([method(first.method), _ties(first, others)]),
         joined([cells.percent(success.value), _soft(_ends(success)), " ", below]),
         _best_dependable(placed, keys),
         seeds,
@@ -134,8 +134,8 @@ def _soft(text: str) -> Markup:
 
 def _ties(first: BoardRow, others: Sequence[tuple[BoardRow, Rank]]) -> Markup:
     """The methods that are not significantly worse."""
-    found = dict.fromkeys(row.recipe for row, rank in others if rank.first == 1)
-    tied = [recipe for recipe in found if recipe != first.recipe]
+    found = dict.fromkeys(row.method for row, rank in others if rank.first == 1)
+    tied = [name for name in found if name != first.method]
     if not others:
         return _soft("the only one run")
     if not tied:
@@ -157,7 +157,7 @@ def _best_dependable(placed: Sequence[tuple[BoardRow, Rank]], panels: Sequence[P
         said = "needs two seeds" if single else cells.UNKNOWN
         return element("span", said, "lb-soft lb-alone")
     row, found = max(known, key=lambda pair: pair[1].value)
-    said = f"{_ends(found)}, {cells.text(method_name(row.recipe))}; the leader has one seed"
+    said = f"{_ends(found)}, {cells.text(method_name(row.method))}; the leader has one seed"
     return joined([cells.percent(found.value), _soft(said)])
 
 
@@ -293,7 +293,7 @@ def _ends(found: Interval) -> str:
 def _entry(row: BoardRow, state: State, alike: Container[str]) -> Markup:
     """A link to an entry, by its recipe; by its own name where another one has that recipe."""
     query = query_of(State(tab="entry", protocol=state.protocol, entry=row.id))
-    return link(query, line(row.name if row.recipe in alike else method_name(row.recipe)))
+    return link(query, line(row.name if row.recipe in alike else method_name(row.method)))
 
 
 def _margin(

@@ -8,7 +8,7 @@ import pandas as pd  # type: ignore[import-untyped]  # it comes without types
 from markupsafe import Markup
 
 from leaderboard.board.board import Board
-from leaderboard.board.rows import BoardRow
+from leaderboard.board.rows import OPEN, BoardRow
 from leaderboard.page.glossary import ONE_SEED, WORDS, explained
 from leaderboard.page.marks import below_init_chip, collapse_chip, interval_bar, sparkline
 from leaderboard.page.markup import (
@@ -323,12 +323,12 @@ def _name(row: BoardRow, values: dict[str, Any], state: State) -> Markup:
     target = State(tab="entry", protocol=state.protocol, entry=row.id)
     size = cells.number(row.parameters, "parameters")
     weights = cells.text(row.base_model) + (f" {size}" if size != cells.UNKNOWN else "")
-    about: list[Piece] = [row.kind if row.kind != "trained" else cells.text(row.recipe)]
+    about: list[Piece] = [row.kind if row.kind != "trained" else cells.text(row.method)]
     about += [weights] if row.base_model else []
     about += [outside(values[each], each) for each in ("code", "paper") if values[each]]
     named = link(query_of(target), line(row.name))
     text = element("span", joined([named, element("span", joined(about, " \u00b7 "), "lb-sub")]))
-    return element("div", joined([text, sparkline(row.sparks, row.recipe)]), "lb-named")
+    return element("div", joined([text, sparkline(row.sparks, row.method)]), "lb-named")
 
 
 def _success(
@@ -388,13 +388,13 @@ def _around(board: Board, protocol: str, panels: str) -> Markup:
 def _here(board: Board, state: State) -> dict[str, Piece]:
     """The best entry of each recipe on the chosen panels, to stand beside what was published.
 
-    Settings are not mixed: each stands with its track.
+    Settings are not mixed: each stands with its track. Off tracks a recipe's name is a claim alone.
     """
     keys = panels_of_name(board, state.protocol, state.panels)
     best: dict[str, tuple[float, str]] = {}
     for row in board.rows(state.protocol):
         found = success_of(row, keys) if row.kind == "trained" else None
-        if found is not None:
+        if found is not None and row.track != OPEN:
             name = row.recipe.lower()
             best[name] = max((found.value, row.track), best.get(name, (0.0, "")))
     return {

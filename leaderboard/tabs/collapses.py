@@ -215,7 +215,7 @@ def aligned_chart(name: str, board: Board, state: State) -> charts.Value:
             continue
         scale = 100.0 if kind.unit == "share" else 1.0
         label = f"{cells.text(each.row.name)}, seed {each.curves.seed}"
-        recipes[label] = cells.text(each.row.recipe)
+        recipes[label] = cells.text(each.row.method)
         lines[label] = {
             step - each.step: scale * value
             for step, value in zip(series.steps, series.values, strict=True)

@@ -44,7 +44,7 @@ def drawn_of(board: Board, state: State) -> list[tuple[BoardRow, tuple[SeedCurve
 
 def labels_of(drawn: Drawn) -> list[str]:
     """What curves are called: their methods, with tracks or as entries if two have one method."""
-    methods = [cells.text(method_name(row.recipe)) for row, _ in drawn]
+    methods = [cells.text(method_name(row.method)) for row, _ in drawn]
     if len(set(methods)) == len(methods):
         return methods
     tracks = short_tracks([cells.text(row.track) for row, _ in drawn])
@@ -238,7 +238,7 @@ def _near_pointer(lines: list[dict[str, Any]]) -> charts.Spec:
 
 def _recipes(drawn: Drawn, labels: list[str]) -> tuple[charts.Spec, charts.Spec]:
     """Encodings of color and dash that tell the chosen entries apart."""
-    looks = [look_of_recipe(row.recipe) for row, _ in drawn]
+    looks = [look_of_recipe(row.method) for row, _ in drawn]
     hues = [hue for hue, _ in looks]
     # Variants of a recipe share its hue: the first ones are dashed, further ones otherwise.
     dashes = [

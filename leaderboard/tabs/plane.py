@@ -180,13 +180,12 @@ def _point(
     event = Line(row, (), None).collapse
     start = init_success(board, row, panels)
     model = cells.text(row.base_model)
-    recipe = cells.text(row.recipe)
-    name = cells.text(method_name(row.recipe))
+    name = cells.text(method_name(row.method))
     label = f"{name}, {track}" if track else name
     return {
         "name": cells.text(row.name),
         "label": cut(label, 30),
-        "recipe": recipe,
+        "recipe": cells.text(row.method),
         "track": cells.text(row.track),
         "model": f"{model}, {cells.number(row.parameters, 'parameters')}",
         "size": row.parameters or 0,
@@ -218,7 +217,7 @@ def _seeds(row: BoardRow, panels: Sequence[PanelKey]) -> list[dict[str, Any]]:
     kept = next((each for each in row.stability.numbers if each.name == "retention"), None)
     of = dict(zip(row.stability.seeds, kept.values, strict=True)) if kept else {}
     return [
-        {"recipe": cells.text(row.recipe), "success": 100 * each.success, "retention": 100 * value}
+        {"recipe": cells.text(row.method), "success": 100 * each.success, "retention": 100 * value}
         for each in numbers.seeds
         if (value := of.get(each.seed)) is not None
     ]

@@ -145,11 +145,12 @@ def against_chart(board: Board, state: State) -> charts.Value:
     several = len(set(names)) > 1
     short = [f", {each}" if several else "" for each in short_tracks(names)]
     tracks = dict(zip(lines, short, strict=True))
+    methods = {row.id: row.method for row in board.rows(state.protocol)}
     points = [
         {
             "name": cells.text(values["name"]),
-            "recipe": cells.text(values["recipe"]),
-            "label": cells.text(method_name(values["recipe"])) + tracks[entry],
+            "recipe": cells.text(methods[entry]),
+            "label": cells.text(method_name(methods[entry])) + tracks[entry],
             "track": cells.text(values["track"]),
             "x": scale * values[measure.name] if math.isfinite(values[measure.name]) else None,
             "y": 100 * values[SUCCESS],

@@ -113,7 +113,7 @@ def _about(row: BoardRow) -> Markup:
             facts(
                 [
                     ("kind", _KINDS.get(row.kind, row.kind)),
-                    ("method", method(row.recipe)),
+                    ("method", method(row.method)),
                     (explained("track", "track"), line(row.track)),
                     ("choices", joined((joined([f"{n} ", line(v)]) for n, v in picked), ", ")),
                     ("setting", line(choices.setting) if choices.setting else NOTHING),

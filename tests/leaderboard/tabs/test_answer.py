@@ -20,6 +20,7 @@ from leaderboard.table.columns import dependable_of, worst_of
 from leaderboard.tabs.answer import answer, init_success, order_of_track, summary
 from leaderboard.tabs.board import board_page, chosen, uninformative
 from leaderboard.tabs.coverage import coverage_page
+from leaderboard.tabs.entry.page import entry_page
 from leaderboard.tabs.plane import plane
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, Boards, first
 from tests.leaderboard.pages import rows_of, text_of
@@ -239,6 +240,24 @@ def test_the_best_entry_beside_a_published_one_names_its_track(boards: Boards) -
     board = boards(trained("a", "grpo", 80, 0, 0.9), stress)
     said = text_of(board_page(board, STATE))
     assert "GRPO 83.90 90.0 sokoban-stress Qwen3-4B-VL-Instruct-RFT" in said
+
+
+def test_a_recipe_on_no_track_is_as_declared_and_no_best_method(boards: Boards) -> None:
+    claimed = replace(trained("a", "cispo", 99, 0, 0.9), track="open")
+    board = boards(claimed, trained("b", "grpo", 10, 3, 0.1))
+    assert [row[:2] for row in rows_of(summary(board, STATE))] == [
+        ["Sokoban standard", "GRPO the only one run"]
+    ]
+    page = board_page(board, STATE)
+    assert "cispo, as declared \u00b7 tiny-sokoban" in text_of(page)
+    # The paper's CISPO has no entry here to stand beside it.
+    assert "CISPO 26.02 \u2013 Qwen3-4B" in text_of(page)
+    assert "cispo, as declared has 99.0%" in text_of(answer(board, STATE))
+    drawn = json.loads(plane(board, STATE)["plot"])
+    labels = {each["recipe"]: each["label"] for each in drawn["data"]["values"]}
+    assert labels["cispo, as declared"] == "cispo, as declared, open"
+    entry = entry_page(board, State(tab="entry", protocol="v1", entry=claimed.id))
+    assert "method cispo, as declared" in text_of(entry)
 
 
 def test_pictures_of_a_row_say_what_they_show() -> None:

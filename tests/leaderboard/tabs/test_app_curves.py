@@ -65,7 +65,7 @@ def test_a_curve_is_the_median_and_the_range_of_the_seeds(boards: Boards) -> Non
         SeedCurves(1, "sokoban/builtin", 20, False, 20, None, series(0.2, 0.4, 0.5)),
     )
     found = Stability((0, 1), (), (), (), (), None, CENSORED)
-    row = board_row("20260101_a", {SOKOBAN: [first(5)] * 2}, (found, seeds))
+    row = board_row("20260101_a", {SOKOBAN: [first(5)] * 2}, (found, seeds), track="small")
     board = boards(row)
     state = State(tab="curves", protocol="v1", entries=(row.id,))
     value = curve_chart("success", board, state)

@@ -202,8 +202,8 @@ def test_the_board_by_hand(boards: Boards) -> None:
     page = board_page(board, state)
     cells = rows_of(page)
     assert [row[:2] for row in cells] == [
-        ["1", "good grpo · tiny-sokoban 408K · code"],
-        ["2", "bad grpo · tiny-sokoban 408K · code"],
+        ["1", "good grpo, as declared · tiny-sokoban 408K · code"],
+        ["2", "bad grpo, as declared · tiny-sokoban 408K · code"],
         ["Reference, not ranked: scripted policies and inits"],
         ["–", "program policy · code"],
     ]
