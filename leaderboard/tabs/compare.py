@@ -204,23 +204,36 @@ def _side_by_side(board: Board, first: BoardRow, second: BoardRow) -> Markup:
 def _listed(
     first: BoardRow, second: BoardRow, found: dict[str, EntryComparison], state: State
 ) -> Markup:
+    tested = _tested(first, second)
+    tests = [
+        Head("p", number=True, text="of no difference between these very checkpoints"),
+        Head("test"),
+    ]
     heads = [
         Head(explained("panel", "panel")),
         Head("first (%)", number=True),
         Head("second (%)", number=True),
         Head("difference (points, 95% CI)", number=True),
         Head("interval", text="what it covers: episodes, and seeds where an entry has several"),
-        Head("p", number=True, text="of no difference between these very checkpoints"),
-        Head("test"),
+        *(tests if tested else []),
         Head("episodes", number=True),
         Head("differ on", number=True, text="episodes that one entry solved more often"),
         Head("verdict", text="a tie where the interval holds 0"),
     ]
-    return table(
+    listed = table(
         "Paired differences",
         heads,
         [_row(first, second, name, each, state) for name, each in found.items()],
     )
+    untested = note(
+        "No p-value: the interval is over seeds, too, and a test would know only these checkpoints."
+    )
+    return listed if tested else listed + untested
+
+
+def _tested(first: BoardRow, second: BoardRow) -> bool:
+    """Whether interval and test are about the same: single checkpoints."""
+    return all(len(row.checkpoints) == 1 for row in (first, second))
 
 
 def _row(
@@ -236,8 +249,7 @@ def _row(
         *(cells.percent(each.success) if each else cells.UNKNOWN for each in rates),
         cells.points(found.difference),
         found.found.method,
-        p_digits(found.found.p_value),
-        found.found.test,
+        *([p_digits(found.found.p_value), found.found.test] if _tested(first, second) else []),
         cells.number(found.found.episodes, "count"),
         cells.number(len(found.differing), "count"),
         _verdict(first, second, found),

@@ -301,6 +301,8 @@ def test_compare_by_hand(boards: Boards) -> None:
     assert cells["alfworld/builtin"][-1] == "a tie"
     assert cells["sokoban/builtin"][1:3] == ["60.0", "40.0"]
     assert cells["sokoban/builtin"][3].startswith("+20.0 [")
+    assert cells["sokoban/builtin"][5:7] == ["<0.001", "McNemar exact"]
+    assert "No p-value" not in page
     assert cells["sokoban/builtin"][-1] == "one is better"
     grid, listed = page.split("on which they differ</summary>")
     assert "builtin-0040" in listed and "builtin-0039" not in listed
@@ -314,6 +316,26 @@ def test_compare_by_hand(boards: Boards) -> None:
     assert "on 2 panels that both have played; 1 is a tie." in text_of(compare_lead(board, state))
     assert "two different entries" in compare_lead(board, replace(state, second=state.first))
     assert compare_page(board, replace(state, second=state.first)) == ""
+
+
+def test_a_test_stands_only_beside_an_interval_of_the_same(boards: Boards) -> None:
+    """Of several seeds the interval may hold 0 where the checkpoints alone surely differ."""
+    solved = [first(95), first(60), first(55)]
+    board = boards(
+        board_row("20260101_three", {SOKOBAN: solved}),
+        board_row("20260102_one", {SOKOBAN: [first(50)]}),
+    )
+    state = State(tab="compare", protocol="v1", first="20260101_three", second="20260102_one")
+    page = compare_page(board, state)
+    (cells,) = [row for row in rows_of(page) if row[0] == "sokoban/builtin"]
+    assert cells[3:] == [
+        cells[3],
+        "paired over episodes and the seeds of one side (Newcombe, Welch)",
+        "100",
+        "45",
+        "a tie",
+    ]
+    assert "No p-value: the interval is over seeds, too" in text_of(page) and ">test<" not in page
 
 
 def test_the_first_comparison_has_a_panel_in_common(boards: Boards) -> None:
