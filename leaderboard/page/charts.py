@@ -141,20 +141,38 @@ def spread_labels(heights: Sequence[float], gap: float, top: float = math.inf) -
     return found
 
 
-def spread_near_labels(
-    points: Sequence[tuple[float, float]], near: float, gap: float, top: float = math.inf
-) -> list[float]:
-    """Heights of labels at points (x, y): those less than `near` from each other are spread."""
-    order = sorted(range(len(points)), key=lambda index: points[index][0])
+Box = tuple[float, float, float]
+"""Where a label would stand: its left and right end, and its height."""
+
+
+def label_box(x: float, y: float, text: str, right: bool, letter: float) -> Box:
+    """The place of a label beside a point.
+
+    Args:
+        x: Of the point.
+        y: Of the label.
+        text: What is written.
+        right: Whether it stands right of the point.
+        letter: Width of a letter where the figure is narrow, in the unit of `x`.
+    """
+    # Between point and text there is room for two letters.
+    end = x + (1 if right else -1) * letter * (len(text) + 2)
+    return min(x, end), max(x, end), y
+
+
+def spread_near_labels(boxes: Sequence[Box], gap: float, top: float = math.inf) -> list[float]:
+    """Heights of labels: those that share a place from left to right are spread."""
     groups: list[list[int]] = []
-    for index in order:
-        if groups and points[index][0] - points[groups[-1][-1]][0] < near:
-            groups[-1].append(index)
-        else:
-            groups.append([index])
-    found = [0.0] * len(points)
+    reached = -math.inf
+    for index in sorted(range(len(boxes)), key=lambda index: boxes[index]):
+        left, right, _ = boxes[index]
+        if left >= reached:
+            groups.append([])
+        groups[-1].append(index)
+        reached = max(reached, right)
+    found = [0.0] * len(boxes)
     for group in groups:
-        heights = spread_labels([points[index][1] for index in group], gap, top)
+        heights = spread_labels([boxes[index][2] for index in group], gap, top)
         for index, height in zip(group, heights, strict=True):
             found[index] = height
     return found

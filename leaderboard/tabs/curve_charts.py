@@ -278,8 +278,8 @@ def _ends(lines: Sequence[dict[str, Any]], axis: charts.Spec) -> list[dict[str, 
         return _HEIGHT * math.log(max(y, low) / low) / math.log(high / low)
 
     near = _NAME_WIDTH * max(line["x"] for line in last)
-    places = [(line["x"], height(line["y"])) for line in last]
-    found = charts.spread_near_labels(places, near, _NAME_HEIGHT, _HEIGHT)
+    boxes = [(line["x"], line["x"] + near, height(line["y"])) for line in last]
+    found = charts.spread_near_labels(boxes, _NAME_HEIGHT, _HEIGHT)
     shares = [each / _HEIGHT for each in found]
     at = [low * (high / low) ** each if log else low + each * (high - low) for each in shares]
     return [line | {"y": y} for line, y in zip(last, at, strict=True)]

@@ -20,6 +20,9 @@ MOST_NAMED: Final = 12
 PAPER_AT: Final = 108
 """Where published results stand: no retention was published."""
 
+_LETTER: Final = 2.9
+"""Of a name, on a phone: so much of the axis of retention."""
+
 
 @lru_cache(maxsize=64)
 def plane(board: Board, state: State) -> charts.Value:
@@ -46,8 +49,11 @@ def plane(board: Board, state: State) -> charts.Value:
     }  # fmt: skip
     named = points if len(points) <= MOST_NAMED else front
     # On the axis, and on a neighbor there, a name could not be read.
-    places = [(point["retention"], max(point["success"], 8.0)) for point in named]
-    for point, height in zip(named, charts.spread_near_labels(places, 30, 6), strict=True):
+    boxes = [
+        charts.label_box(p["retention"], max(p["success"], 8.0), p["label"], _is_right(p), _LETTER)
+        for p in named
+    ]
+    for point, height in zip(named, charts.spread_near_labels(boxes, 6), strict=True):
         point["label_y"] = height
     layers = [
         _paths(points, channels),
@@ -139,12 +145,16 @@ def _ends(channels: charts.Spec) -> charts.Spec:
 def _names(named: Sequence[dict[str, Any]], channels: charts.Spec, right: bool) -> charts.Spec:
     """Names beside the points, on the side that has room."""
     return {
-        "data": {"values": [p for p in named if (p["retention"] < 60) == right]},
+        "data": {"values": [p for p in named if _is_right(p) == right]},
         "mark": {"type": "text", "align": "left" if right else "right",
                  "dx": 12 if right else -12, "fontWeight": 600},
         "encoding": {"x": channels["x"], "y": channels["y"] | {"field": "label_y"},
                      "text": {"field": "label"}},
     }  # fmt: skip
+
+
+def _is_right(point: dict[str, Any]) -> bool:
+    return bool(point["retention"] < 60)
 
 
 def _lane(channels: charts.Spec) -> charts.Spec:

@@ -36,6 +36,8 @@ from tasks.texts import counted
 
 _MOST_FALLEN: Final = 3
 """Entries that are named for their collapses."""
+_LETTERS: Final = 45
+"""Of names, in one line across a phone."""
 _LOW, _HIGH = f"{SUCCESS}:low", f"{SUCCESS}:high"
 _ABOUT: Final = {column.name: column.text for column in COLUMNS if column.name in METHOD}
 
@@ -163,7 +165,7 @@ def against_chart(board: Board, state: State) -> charts.Value:
         for entry, values in lines.items()
     ]
     title = f"{measure.title}{_of_unit(measure)}, {measure.better} is better"
-    x = charts.quantity("x", title, scale={"zero": True})
+    x = charts.quantity("x", title, scale={"domain": _domain(points), "nice": False})
     success = charts.quantity("y", "success (%)", scale={"domain": [0, 100]})
     same = {"x": x, "color": charts.by_recipe(
         [p["recipe"] for p in points], legend=len(points) > MOST_NAMED
@@ -187,12 +189,20 @@ def against_chart(board: Board, state: State) -> charts.Value:
     return charts.value_of(spec, f"Success against {measure.title} of {len(points)} entries")
 
 
+def _domain(points: list[dict[str, Any]]) -> tuple[float, float]:
+    """Of the measure's axis: from 0, with room for half a point at both ends."""
+    ends = [0.0, *(point["x"] for point in points if point["x"] is not None)]
+    room = (max(ends) - min(ends) or 1.0) / 50
+    return min(ends) - room, max(ends) + room
+
+
 def _names(points: list[dict[str, Any]], x: charts.Spec, success: charts.Spec) -> list[charts.Spec]:
     """Names beside the points, none on another, on the side that has room."""
     named = [point for point in points if point["x"] is not None]
-    ends = [0.0, *(point["x"] for point in named)]
-    middle, near = (min(ends) + max(ends)) / 2, (max(ends) - min(ends)) / 8
-    heights = charts.spread_near_labels([(p["x"], p["y"]) for p in named], near or 1, 5)
+    low, high = _domain(points)
+    middle, letter = (low + high) / 2, (high - low) / _LETTERS
+    boxes = [charts.label_box(p["x"], p["y"], p["label"], p["x"] < middle, letter) for p in named]
+    heights = charts.spread_near_labels(boxes, 5)
     layers = []
     for right in (True, False):
         own = [

@@ -22,6 +22,7 @@ from leaderboard.tabs.board import board_page, chosen, uninformative
 from leaderboard.tabs.coverage import coverage_page
 from leaderboard.tabs.entry.page import entry_page
 from leaderboard.tabs.plane import plane
+from leaderboard.tabs.stability import against_chart
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, Boards, first
 from tests.leaderboard.pages import rows_of, text_of
 from tests.support.board_rows import board_content, board_of, board_row
@@ -211,6 +212,25 @@ def test_the_plane_goes_from_the_init_to_the_end(boards: Boards) -> None:
     labels = [each for own in texts for each in own]
     assert {each["label"]: each["label_y"] for each in labels} == {"SAMPO": 80, "CISPO": 10}
     assert "Success against retention of 2 recipes" in json.loads(plot["plot"])["description"]
+
+
+def test_names_on_both_sides_of_a_gap_lie_apart_on_a_phone(boards: Boards) -> None:
+    """With tracks they are long: they meet between the points. Without, nothing has to move."""
+    grpo, cispo = trained("a", "grpo", 12, 0, 0.62), trained("b", "cispo", 0, 3, 0.0)
+
+    def heights(board: Board) -> dict[str, float]:
+        drawn = json.loads(plane(board, STATE)["plot"])["data"]["values"]
+        return {each["label"]: each["label_y"] for each in drawn}
+
+    assert heights(boards(grpo, cispo)) == {"GRPO": 12, "CISPO": 8}
+    stress = replace(cispo, track="sokoban-stress")
+    assert heights(boards(grpo, stress)) == {"GRPO, standard": 13, "CISPO, stress": 7}
+
+
+def test_points_at_the_ends_of_the_axis_are_whole(boards: Boards) -> None:
+    board = boards(trained("a", "grpo", 12, 0, 1.0), trained("b", "cispo", 0, 3, 0.0))
+    drawn = json.loads(against_chart(board, replace(STATE, tab="stability"))["plot"])
+    assert drawn["layer"][1]["encoding"]["x"]["scale"] == {"domain": [-0.02, 1.02], "nice": False}
 
 
 def test_the_success_of_the_init_is_that_of_its_own_entry(boards: Boards) -> None:
