@@ -3,9 +3,9 @@
     python scripts/pin_tracks.py
 
 Run it after a track was edited on purpose, and after new cells in baselines/results. It fails on a
-track that leaves a setting of the trainer out. CPU minutes are the mean of a track's finished runs,
-evaluation included and tuning left out. Without one they stay as they are, and become null where
-the track has changed.
+track that leaves a setting of the trainer out. CPU minutes are the median of a track's finished
+runs, evaluation included and tuning left out. Without one they stay as they are, and become null
+where the track has changed.
 """
 
 import statistics

@@ -1,4 +1,4 @@
-"""What documents name exists: links, and paths in AGENTS.md. Percentages have one style."""
+"""What documents name exists: links, paths in AGENTS.md, a figure. Percentages have one style."""
 
 import re
 import subprocess
@@ -48,6 +48,14 @@ def test_the_agents_file_names_every_script_and_folder() -> None:
     folders = {path.relative_to(ROOT).parts[0] + "/" for path in tracked("*/*")}
     named = {folder for folder in folders if not folder.startswith(".")} - {"docs/"}
     assert [name for name in (*scripts, *sorted(named)) if f"`{name}`" not in text] == []
+
+
+def test_the_honest_pairs_behind_a_limit_are_those_of_the_document_that_it_names() -> None:
+    source = (ROOT / "benchmark/submissions/plays/likeness.py").read_text("utf-8")
+    ((pairs, document),) = re.findall(r"Of ([\d,]+) honest pairs .*\((\S+\.md)\)", source)
+    assert f" {pairs} pairs of this project's runs" in (ROOT / document).read_text("utf-8").replace(
+        "\n", " "
+    )
 
 
 def test_percentages_have_no_space() -> None:
