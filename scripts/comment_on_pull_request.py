@@ -12,6 +12,7 @@ access.
 
 import io
 import json
+import math
 import os
 import re
 import sys
@@ -71,13 +72,13 @@ class GitHub:
         asked = f"?{urlencode(query)}" if query else ""
         return json.loads(self._send("GET", path + asked).read())
 
-    def all(self, path: str) -> list[Json]:
-        """The items of all pages of a list."""
+    def all(self, path: str, enough: float = math.inf) -> list[Json]:
+        """The items of all pages of a list, or of the first ones with `enough` items."""
         found: list[Json] = []
         for page in count(1):
             items = self.get(path, per_page=PAGE, page=page)
             found += items
-            if len(items) < PAGE:
+            if len(items) < PAGE or len(found) >= enough:
                 break
         return found
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 from urllib.error import HTTPError
 
-from scripts.comment_on_pull_request import FOLDER, PAGE, GitHub, Json, of_one_folder
+from scripts.comment_on_pull_request import FOLDER, MOST_FILES, PAGE, GitHub, Json, of_one_folder
 
 BRANCH: Final = "main"
 WORKFLOW: Final = "submission.yml"
@@ -45,7 +45,8 @@ def queue(github: GitHub) -> list[dict[str, str | int]]:
         "pulls", state="open", base=BRANCH, sort="created", direction="asc", per_page=PAGE
     )
     for pull in pulls:
-        files = github.all(f"pulls/{pull['number']}/files")
+        # More of them than that are no submission, whatever the rest is.
+        files = github.all(f"pulls/{pull['number']}/files", MOST_FILES)
         match = FOLDER.fullmatch(files[0]["filename"]) if files else None
         if match is None or not of_one_folder(files):
             continue

@@ -19,8 +19,9 @@ RUNS: dict[str, list[dict[str, Any]]] = {
 }
 FILES: dict[int, list[dict[str, Any]]] = {
     1: ENTRY, 2: ENTRY, 3: ENTRY, 4: ENTRY,
-    # More than one folder of submissions, and none at all.
+    # More than one folder of submissions, and none at all; more files than a submission may have.
     5: [*ENTRY, {"filename": "benchmark/x.py"}], 6: [{"filename": "README.md"}], 7: [],
+    8: 1000 * ENTRY,
 }  # fmt: skip
 
 
@@ -40,7 +41,10 @@ def answer(asked: Asked) -> Reply:
     if path == "actions/workflows/submission.yml/runs":
         return Reply(json.dumps({"workflow_runs": RUNS[query["head_sha"][0]]}).encode())
     number = int(path.removeprefix("pulls/").removesuffix("/files"))
-    return Reply(json.dumps(FILES[number]).encode())
+    size, page = int(query["per_page"][0]), int(query["page"][0])
+    # What nobody reads to its end is not there.
+    assert page <= 3
+    return Reply(json.dumps(FILES[number][size * (page - 1) : size * page]).encode())
 
 
 def test_submissions_that_wait_and_what_their_check_said(tmp_path: Path) -> None:
