@@ -24,6 +24,7 @@ from benchmark.logs.lines import Start, TrackClaim
 from benchmark.logs.training_log import TrainingLog
 from benchmark.models import ModelIdentity
 from benchmark.submissions.checks.log_schedule import early_stop
+from benchmark.submissions.format.texts import skeleton
 from benchmark.track_schema import FREE, LEARNING_RATE, METHOD, RateGrid, Track, deviations
 from benchmark.versions import PROGRAM
 from tasks.errors import UserError, suggestion
@@ -78,8 +79,10 @@ def method_fault(track: Track, start: Start) -> str | None:
         None where the method is the shipped recipe's, or one of another name.
     """
     # A custom recipe may need a plug-in that only its author has.
-    if start.recipe not in names(RECIPES):
-        return None
+    if start.recipe not in (shipped_names := names(RECIPES)):
+        alike = (name for name in shipped_names if skeleton(name) == skeleton(start.recipe))
+        twin = next(alike, None)
+        return None if twin is None else f"its recipe {start.recipe} reads like the shipped {twin}"
     try:
         config, _ = logged_configuration(start)
     except UserError as error:

@@ -5,6 +5,7 @@ log becomes a command is known to `baselines.reproduction`, which callers hand i
 not import `baselines`.
 """
 
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ from tasks.errors import UserError
 
 BEST, LAST = "best", "last"
 """Folders of a training's checkpoints."""
+PLACEHOLDER: Final = re.compile(r"<weights of seed \d+, SHA-256 (?:[0-9a-f]{64}|None)>")
+"""What stands in a command for weights that the authors alone have."""
 _MEASURED: Final = ("seconds", "memory", "speed")
 """Beginnings of the names of numbers that differ from machine to machine."""
 
@@ -114,8 +117,8 @@ def line_on(device: object, words: Sequence[str]) -> str:
 
 
 def command_text(words: Sequence[str]) -> str:
-    """A command for a shell; words in angle brackets stay as they are, for people to replace."""
-    return " ".join(each if each.startswith("<") else shlex.quote(each) for each in words)
+    """A command for a shell; the placeholder of weights stays as it is, for people to replace."""
+    return " ".join(each if PLACEHOLDER.fullmatch(each) else shlex.quote(each) for each in words)
 
 
 def reproduction_folder(entry: str) -> str:
@@ -177,7 +180,7 @@ def _model(model: ModelIdentity, seed: int, trained: str | None) -> str | None:
     if trained is not None:
         return f"{trained}/{BEST if model.name == BEST else LAST}"
     if model.kind == "folder":
-        return f"<weights of seed {seed}, SHA-256 {model.sha256}>"
+        return f"<weights of seed {seed}, SHA-256 {model.sha256}>"  # as in `PLACEHOLDER`
     if model.kind == "hub" and model.revision is not None:
         return f"{model.name}@{model.revision}"
     return model.name

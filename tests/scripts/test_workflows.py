@@ -45,6 +45,14 @@ def test_submissions_are_judged_for_the_default_branch_alone() -> None:
     assert content(path)[True]["pull_request"]["branches"] == ["main"]
 
 
+def test_the_judge_installs_nothing_that_a_pull_request_has_cached() -> None:
+    """Its other commits could have written the cache, with packages of their own."""
+    (path,) = (path for path in WORKFLOWS if path.stem == "submission")
+    for step in content(path)["jobs"]["check"]["steps"]:
+        assert "cache" not in step.get("uses", "")
+        assert "cache" not in step.get("with", {})
+
+
 PLAYING = ("ci", "rerun", "space", "submission")
 """Workflows that play or replay episodes: some of them run programs."""
 

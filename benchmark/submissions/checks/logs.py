@@ -8,7 +8,6 @@ can be compared with what was evaluated, so stability from them has its own badg
 """
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
 from typing import Any, Final
@@ -128,7 +127,7 @@ def _check_identity(entry: Entry, point: ReadCheckpoint, log: TrainingLog) -> It
         problem = f"starts from {start.init.text}, but {SUBMISSION} says {init.text}"
         yield Finding(file, "line 1, init", problem, "state the init that training started from")
     recipe = entry.submission.method.recipe
-    if _plain(recipe) != _plain(start.recipe):
+    if recipe != start.recipe:
         problem = f"has the recipe {start.recipe}, but {SUBMISSION} says {recipe}"
         yield Finding(file, "line 1, recipe", problem, "use the recipe's name in the log")
     played = sorted({task for task, _ in point.panels})
@@ -137,11 +136,6 @@ def _check_identity(entry: Entry, point: ReadCheckpoint, log: TrainingLog) -> It
         yield Finding(
             file, "line 1, task", problem, "send the log of a training run on these tasks"
         )
-
-
-def _plain(recipe: str) -> str:
-    """A recipe's name without what spells it in another way."""
-    return re.sub(r"[ _-]+", "-", recipe.casefold())
 
 
 def _check_seeds(entry: Entry, logs: Sequence[TrainingLog]) -> Iterator[Finding]:

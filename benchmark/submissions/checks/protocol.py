@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from itertools import combinations, product
 from typing import Final
 
-from benchmark.engines.core.names import ENGINES, POLICIES
+from benchmark.engines.core.names import DTYPES, ENGINES, LOADING, POLICIES
 from benchmark.engines.core.scripted import SCRIPTED
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.replay import installed_panel
@@ -118,6 +118,9 @@ def _check_engine(name: str, manifest: Manifest) -> Iterator[Finding]:
     elif is_policy and manifest.engine.get("policy") != model.name:
         problem = f"is {manifest.engine.get('policy')!r}, the model is {model.name!r}"
         yield Finding(name, "engine.policy", problem, fix)
+    dtype = manifest.engine.get("dtype")
+    if engine in LOADING and dtype not in DTYPES:
+        yield Finding(name, "engine.dtype", f"is {dtype!r}, which is no data type", fix)
     named = (model.name,) if is_policy else ("auto", engine)
     for option, value in _options(manifest.command):
         if option == "--engine" and value not in named:

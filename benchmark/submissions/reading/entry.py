@@ -1,6 +1,5 @@
 """A submission as read: its checkpoints with their records, numbers and logs."""
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import tee
@@ -20,9 +19,9 @@ from benchmark.submissions.format.schema import Checkpoint, StoredFile, Submissi
 from benchmark.submissions.reading.allowance import Allowance
 from benchmark.submissions.reading.folder import (
     MAX_MANIFEST,
+    plain_json,
     read_content,
     read_plain,
-    reject_duplicate_keys,
 )
 from benchmark.submissions.reading.foreign import read_foreign
 
@@ -172,7 +171,7 @@ def _records(content: Iterable[bytes], name: str) -> Iterator[EpisodeRecord]:
         line = next(to_compare)
         # As it is written here, a record has no field twice; most have been written here.
         if record.model_dump_json().encode() != line[:-1]:
-            _without_twins(line, name, f"line {number}")
+            _plain(line, name, f"line {number}")
         yield record
 
 
@@ -180,7 +179,7 @@ def _read_manifest(folder: Path, name: str) -> Manifest:
     content = read_plain(folder, name, MAX_MANIFEST)
     with as_finding(name, "", REMAKE):
         manifest = parse_manifest(content, name)
-    given = _without_twins(content, name, "")
+    given = _plain(content, name, "")
     if (place := _coerced(given, manifest.model_dump(mode="json"))) is not None:
         problem = "has the wrong type"
         raise Rejected(Finding(name, place, problem, REMAKE))
@@ -202,9 +201,9 @@ def _lines(content: Iterable[bytes], name: str) -> Iterator[bytes]:
         yield line
 
 
-def _without_twins(content: bytes, name: str, where: str) -> Any:
+def _plain(content: bytes, name: str, where: str) -> Any:
     try:
-        return json.loads(content, object_pairs_hook=reject_duplicate_keys)
+        return plain_json(content)
     except ValueError as error:
         raise Rejected(Finding(name, where, str(error), REMAKE)) from error
 
@@ -234,5 +233,5 @@ def _read_log(folder: Path, file: StoredFile, allowance: Allowance) -> TrainingL
         log = parse_training_log(content, Path(file.path))
         allowance.add(log)
     for number, line in enumerate(lines_of([content], MAX_LINE), 1):
-        _without_twins(line, file.path, f"line {number}")
+        _plain(line, file.path, f"line {number}")
     return log

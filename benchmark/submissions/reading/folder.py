@@ -35,6 +35,8 @@ MAX_PLAIN: Final = 2**20
 """Bytes of any other file that is not compressed."""
 MAX_README: Final = 2**16
 """Bytes of a README; GitHub shows its HTML cleaned, and the board does not show it."""
+MAX_DIGITS: Final = 20
+"""Of a whole number of 64 bits, with its sign."""
 MAX_MANIFEST: Final = 2**15
 """Bytes of a `run.json`."""
 MAX_CONTENT: Final = 2**28
@@ -112,7 +114,7 @@ def read_submission(folder: Path) -> Submission:
     content = read_plain(folder, SUBMISSION, MAX_SUBMISSION)
     try:
         # pydantic takes the last of two fields with one name; here there must be one.
-        json.loads(content.decode("utf-8"), object_pairs_hook=reject_duplicate_keys)
+        plain_json(content.decode("utf-8"))
         return Submission.model_validate_json(content)
     except ValidationError as error:
         fault = faults_of(error, Submission)[0]
@@ -124,16 +126,27 @@ def read_submission(folder: Path) -> Submission:
         raise Rejected(Finding(SUBMISSION, "", f"is not valid JSON: {error}", "fix it")) from error
 
 
-def reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Read a JSON object, for `json.loads`.
+def plain_json(content: str | bytes) -> Any:
+    """Read JSON of which every reader makes the same, and that arithmetic can take.
 
     Raises:
-        ValueError: A field is there twice.
+        ValueError: It is no JSON, a field is there twice, or a whole number has more than 64 bits.
     """
+    return json.loads(content, object_pairs_hook=_object, parse_int=_whole_number)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a field appears twice")
     return found
+
+
+def _whole_number(digits: str) -> int:
+    # A Python integer has no end, and a float of it raises OverflowError anywhere.
+    if len(digits) > MAX_DIGITS or not -(2**63) <= (number := int(digits)) < 2**64:
+        raise ValueError(f"the number {digits[:MAX_DIGITS]}... is too large")
+    return number
 
 
 def read_plain(folder: Path, name: str, limit: int = MAX_PLAIN) -> bytes:

@@ -94,6 +94,21 @@ def test_a_recipe_of_another_name_has_the_method_that_it_says(copies: Copies) ->
     assert problems(copy, TRACK) == []
 
 
+@pytest.mark.parametrize("name", ["GRPO", "gr-po", "GSP0", "dapo-grpo"])
+def test_a_custom_recipe_is_not_called_like_a_shipped_one(name: str, copies: Copies) -> None:
+    """The board would show it with that recipe's name and explanation."""
+
+    def own(line: Line) -> None:
+        line["recipe"] = name
+        line["configuration"]["advantage"] = {"name": "anything"}
+
+    copy = on_track(copies("trained"), own)
+    copy.about(lambda about: about["method"].update(recipe=name))
+    found = problems(copy, TRACK)
+    assert len(found) == 2
+    assert f"line 1, recipe: its recipe {name} reads like the shipped " in found[0]
+
+
 def test_a_method_of_classes_that_are_not_here_is_accepted(copies: Copies) -> None:
     """Whoever judges an entry does not have the plug-in of its author."""
 

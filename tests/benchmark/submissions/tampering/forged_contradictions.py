@@ -199,7 +199,7 @@ FORGERIES = [
             ("rollout", "groups", 16.0, "16.0"),
             ("rollout", "groups", {}, "{}"),
             ("rollout", "group_size", None, "null"),
-            ("rollout", "group_size", 10**600, f"1{'0' * 38}\u2026"),
+            ("rollout", "group_size", "1" * 600, '"' + "1" * 38 + "\u2026"),
             ("sampling", "dynamic", True, "true"),
             ("sampling", "cross_policy", "\x1b[2J", '"\\u001b[2J"'),
         )
@@ -282,6 +282,12 @@ FORGERIES = [
         "trained",
         run(engine={"kind": "scripted", "policy": "expert"}),
         f"{RUN}, engine.kind: is 'scripted', the model is of kind folder",
+    ),
+    Forgery(
+        "a data type that a shell would run",
+        "trained",
+        run(engine={"kind": "transformers", "dtype": "<(touch stolen; echo float32)"}),
+        f"{RUN}, engine.dtype: is '<(touch stolen; echo float32)', which is no data type",
     ),
     Forgery(
         "a model's engine for a policy",

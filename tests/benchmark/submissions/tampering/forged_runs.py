@@ -101,7 +101,7 @@ FORGERIES = [
         "a shard of too many",
         "policy",
         run(shard={"index": 10**300, "count": 10**300}),
-        "shard: is only a part of a run",
+        "run.json: the number 10000000000000000000... is too large",
     ),
     Forgery("half a panel", "trained", half_a_panel, "with episodes 18, installed is 24"),
     Forgery("edited fingerprint", "policy", run(restate=False, fingerprint="0" * 64), "edited"),

@@ -231,6 +231,18 @@ FORGERIES = [
         f"{LOG}, line 1, recipe: has the recipe sampo, but submission.json says grpo",
     ),
     Forgery(
+        "a shipped recipe by another spelling",
+        "trained",
+        start(recipe="GRPO"),
+        f"{LOG}, line 1, recipe: has the recipe GRPO, but submission.json says grpo",
+    ),
+    Forgery(
+        "a number without end",
+        "trained",
+        configured(kl={"coef": 10**400}),
+        f"{LOG}, line 1: the number 10000000000000000000... is too large",
+    ),
+    Forgery(
         "another seed in the configuration",
         "trained",
         configured(seed=99),
