@@ -258,7 +258,12 @@ def downloaded(hub_id: str, what: str) -> tuple[str, Path]:
         UserError: The id is malformed, unknown, or the hub cannot be reached.
     """
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+    )
 
     repository, _, revision = hub_id.partition("@")
     if not is_hub_id(hub_id):
@@ -267,9 +272,16 @@ def downloaded(hub_id: str, what: str) -> tuple[str, Path]:
         folder = snapshot_download(
             repository, revision=revision or None, allow_patterns=list(FILE_PATTERNS)
         )
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+    except GatedRepoError as error:
         raise UserError(
-            f"{what} cannot be loaded from the hub: {first_line(error)}; check the name, "
+            f"{what} is gated: accept its license at https://huggingface.co/{repository}, and set "
+            "HF_TOKEN to a token of the account that has"
+        ) from error
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        # The hub begins with a status and a request's number, and gives the reason below.
+        reason = getattr(error, "server_message", None) or first_line(error)
+        raise UserError(
+            f"{what} cannot be loaded from the hub: {reason}; check the name, "
             "the revision and the network, or pass a local folder"
         ) from error
     return repository, Path(folder)

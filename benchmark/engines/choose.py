@@ -15,6 +15,10 @@ from tasks.errors import UserError
 
 MAX_BATCH = 64
 """Responses that transformers runs at once, at most; its memory grows with their number."""
+REQUEST_SECONDS: Final = 600.0
+SLOWEST: Final = 5.0
+"""A request to a server fails after so many seconds, or later if its longest response at so many
+tokens per second, waiting in the server's queue included, takes longer."""
 KINDS = ("auto", *ENGINES, *POLICIES)
 _NVIDIA: Final = Path("/proc/driver/nvidia/version")
 """There where the driver of an NVIDIA GPU is loaded."""
@@ -40,7 +44,7 @@ class EngineOptions:
         model_args: Further arguments of vLLM's engine.
         response_room: Tokens of responses that a prompt may be followed by; None if unknown.
         chat: How messages become prompts and answers become responses.
-        sampling: How tokens are drawn; servers are tried out with it.
+        sampling: How tokens are drawn, the most of several panels; servers are tried out with it.
         sleeps: vLLM: memory is freed while nothing is generated.
         beside_trainer: vLLM: in a trainer's process, which gives it new weights.
     """
@@ -120,6 +124,20 @@ def idle_gpu() -> bool:
     return _NVIDIA.exists() and find_spec("vllm") is None
 
 
+def unused_gpus(options: EngineOptions) -> str:
+    """A sentence on the GPUs that an engine in this process would leave alone; empty if none."""
+    import torch
+
+    each, copies = options.tensor_parallel_size or 1, options.data_parallel_size or 1
+    count, used = torch.cuda.device_count(), each * copies
+    if count < used + each:
+        return ""
+    return (
+        f"there are {count} GPUs here and {used} will be used; --data-parallel-size "
+        f"{count // each} uses {count // each * each}"
+    )
+
+
 def build_engine(kind: str, options: EngineOptions, source: ModelSource) -> Engine:
     """Build an engine; it starts when it is entered.
 
@@ -140,6 +158,7 @@ def build_engine(kind: str, options: EngineOptions, source: ModelSource) -> Engi
             options.endpoints,
             source.identity.name,
             in_flight=options.concurrency,
+            timeout=max(REQUEST_SECONDS, options.sampling.max_tokens / SLOWEST),
             chat=options.chat,
             sampling=options.sampling,
         )

@@ -1,8 +1,8 @@
 """Compares two runs on their common panels: paired difference, interval, p-value.
 
 Both played the same episodes, so the difference is taken episode by episode: what makes one
-problem harder than another cancels out. Only plays (episode and repeat) that both runs hold are
-compared. Differences are B minus A: positive where B is better.
+problem harder than another cancels out. Only episodes that both runs have played are compared, with
+all plays that each has of them. Differences are B minus A: positive where B is better.
 """
 
 import math
@@ -13,7 +13,7 @@ from typing import Final
 from benchmark.evaluation.manifest import ENGINE_FACTS, Manifest
 from benchmark.evaluation.protocol import PanelProtocol, differing_fields
 from benchmark.evaluation.records import EpisodeRecord
-from benchmark.evaluation.summarize import checked_records
+from benchmark.evaluation.summarize import checked_records, expected_records
 from benchmark.evaluation.summary import PanelKey
 from benchmark.stats.formatting import p_text, percent_text, points_text, signed_text, with_unit
 from benchmark.stats.intervals import (
@@ -36,7 +36,7 @@ BOOTSTRAP = "BCa bootstrap over episodes"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One quantity of both runs on the same plays.
+    """One quantity of both runs on the same episodes.
 
     Attributes:
         a: Mean of run A over episodes (of the mean over each episode's plays).
@@ -68,13 +68,14 @@ class PanelComparison:
         panel: Panel name.
         fingerprint: The panel's protocol fingerprint in run A; the same in B if nothing differs.
         differing: In what the protocols differ, by field: its values in A and in B.
-        expected: Plays of a complete run.
-        plays: Plays that both runs hold; what is compared.
-        plays_a: Plays that run A holds.
-        plays_b: Plays that run B holds.
-        errors_a: Plays of A, of those compared, that ended in an error; they are failures.
+        missing_a: Plays that run A still lacks.
+        missing_b: The same of run B.
+        alone: Episodes that only one of the runs has played; they are left out.
+        episodes: Episodes that are compared: both have played them.
+        plays_a: Plays of these that run A holds.
+        plays_b: The same of run B.
+        errors_a: Of these plays of A, those that ended in an error; they are failures.
         errors_b: The same of run B.
-        episodes: Episodes of the compared plays.
         only_a: Episodes that A solved at least once and B never.
         only_b: Episodes that B solved at least once and A never.
         success: Success rates, with interval and test of `benchmark.stats.paired`.
@@ -87,13 +88,14 @@ class PanelComparison:
     panel: str
     fingerprint: str
     differing: Mapping[str, tuple[str, str]]
-    expected: int
-    plays: int
+    missing_a: int
+    missing_b: int
+    alone: int
+    episodes: int
     plays_a: int
     plays_b: int
     errors_a: int
     errors_b: int
-    episodes: int
     only_a: int
     only_b: int
     success: Difference
@@ -109,8 +111,8 @@ class RunComparison:
     Attributes:
         manifest_a: What run A says of itself.
         manifest_b: The same of run B.
-        panels: One comparison per common panel with plays in common, in A's order.
-        left_out: Panels (`task/panel`) without plays in common, and those of one run only.
+        panels: One comparison per common panel with episodes in common, in A's order.
+        left_out: Panels (`task/panel`) without episodes in common, and those of one run only.
     """
 
     manifest_a: Manifest
@@ -126,7 +128,10 @@ class _Play:
     error: bool
 
 
-_Plays = dict[tuple[str, int], _Play]
+_Plays = dict[str, list[_Play]]
+"""By episode, each at least once."""
+_Pair = tuple[list[_Play], list[_Play]]
+"""An episode's plays, of A and of B."""
 
 
 def compare(
@@ -145,7 +150,7 @@ def compare(
             must be the same.
 
     Raises:
-        UserError: The runs have no panel or no play in common, played a common panel under
+        UserError: The runs have no panel or no episode in common, played a common panel under
             different protocols that are not to be compared, or hold records that are not theirs.
     """
     (manifest_a, records_a), (manifest_b, records_b) = run_a, run_b
@@ -163,6 +168,7 @@ def compare(
         for panel in common
     }
     plays_a, plays_b = _plays(manifest_a, records_a), _plays(manifest_b, records_b)
+    wanted_a, wanted_b = expected_records(manifest_a), expected_records(manifest_b)
     compared, left_out = [], []
     panels = {
         (panel.task, panel.panel): panel for panel in (*manifest_a.panels, *manifest_b.panels)
@@ -172,8 +178,8 @@ def compare(
             shown = (
                 tasks[panel.task] if tasks is not None else load_task(panel.task).info.presentation
             )
-            plays = plays_a[key], plays_b[key]
-            compared.append(_compare_panel(panel, differing[key], shown, *plays))
+            sides = (plays_a[key], wanted_a[key]), (plays_b[key], wanted_b[key])
+            compared.append(_compare_panel(panel, differing[key], shown, *sides))
         else:
             left_out.append("/".join(key))
     if not compared:
@@ -189,7 +195,8 @@ def _plays(manifest: Manifest, records: Iterable[EpisodeRecord]) -> dict[PanelKe
     for record in checked_records(manifest, records):
         error = record.error is not None
         play = _Play(record.success and not error, record.score, error)
-        plays.setdefault((record.task, record.panel), {})[record.episode, record.repeat] = play
+        of_panel = plays.setdefault((record.task, record.panel), {})
+        of_panel.setdefault(record.episode, []).append(play)
     return plays
 
 
@@ -197,43 +204,39 @@ def _compare_panel(
     panel: PanelProtocol,
     differing: Mapping[str, tuple[str, str]],
     shown: Presentation,
-    plays_a: _Plays,
-    plays_b: _Plays,
+    side_a: tuple[_Plays, int],
+    side_b: tuple[_Plays, int],
 ) -> PanelComparison:
+    """Compare two runs on a panel, given the plays of each and how many it has when complete."""
+    (plays_a, wanted_a), (plays_b, wanted_b) = side_a, side_b
     common = sorted(plays_a.keys() & plays_b.keys())
-    pairs: dict[str, list[tuple[_Play, _Play]]] = {}
-    for key in common:
-        pairs.setdefault(key[0], []).append((plays_a[key], plays_b[key]))
-    solved = [
-        (any(a.solved for a, _ in plays), any(b.solved for _, b in plays))
-        for plays in pairs.values()
-    ]
-    scores = [[(a.score, b.score) for a, b in plays] for plays in pairs.values()]
+    pairs = [(plays_a[episode], plays_b[episode]) for episode in common]
+    solved = [(any(one.solved for one in a), any(one.solved for one in b)) for a, b in pairs]
     return PanelComparison(
         task=panel.task,
         panel=panel.panel,
         fingerprint=panel.fingerprint,
         differing=differing,
-        expected=panel.episodes * panel.repeats,
-        plays=len(common),
-        plays_a=len(plays_a),
-        plays_b=len(plays_b),
-        errors_a=sum(plays_a[key].error for key in common),
-        errors_b=sum(plays_b[key].error for key in common),
+        missing_a=wanted_a - sum(map(len, plays_a.values())),
+        missing_b=wanted_b - sum(map(len, plays_b.values())),
+        alone=len(plays_a.keys() ^ plays_b.keys()),
         episodes=len(pairs),
+        plays_a=sum(len(a) for a, _ in pairs),
+        plays_b=sum(len(b) for _, b in pairs),
+        errors_a=sum(one.error for a, _ in pairs for one in a),
+        errors_b=sum(one.error for _, b in pairs for one in b),
         only_a=solved.count((True, False)),
         only_b=solved.count((False, True)),
-        success=_success(list(pairs.values())),
-        score=_paired_means(scores),
+        success=_success(pairs),
+        score=_scores(pairs),
         score_name=shown.score_name,
         score_unit=shown.score_unit,
     )
 
 
-def _success(episodes: Sequence[Sequence[tuple[_Play, _Play]]]) -> Difference:
-    """Compare success, given the plays (of A, of B) of each episode."""
-    a = Side.of([[one.solved for one, _ in plays] for plays in episodes])
-    b = Side.of([[other.solved for _, other in plays] for plays in episodes])
+def _success(pairs: Sequence[_Pair]) -> Difference:
+    a = Side.of([[one.solved for one in plays] for plays, _ in pairs])
+    b = Side.of([[one.solved for one in plays] for _, plays in pairs])
     found = PairedDifference.of(b, a)
     return Difference(
         a=a.success.value,
@@ -245,12 +248,12 @@ def _success(episodes: Sequence[Sequence[tuple[_Play, _Play]]]) -> Difference:
     )
 
 
-def _paired_means(episodes: Sequence[Sequence[tuple[float, float]]]) -> Difference:
-    """Compare episodes, each given as the values (of A, of B) of its plays."""
-    differences = [math.fsum(b - a for a, b in plays) / len(plays) for plays in episodes]
+def _scores(pairs: Sequence[_Pair]) -> Difference:
+    a, b = ([_mean([one.score for one in pair[side]]) for pair in pairs] for side in (0, 1))
+    differences = [there - here for here, there in zip(a, b, strict=True)]
     return Difference(
-        a=_mean_of_means([[a for a, _ in plays] for plays in episodes]),
-        b=_mean_of_means([[b for _, b in plays] for plays in episodes]),
+        a=_mean(a),
+        b=_mean(b),
         difference=bootstrap_mean(differences),
         p_value=sign_flip(differences),
         interval=BOOTSTRAP,
@@ -258,8 +261,8 @@ def _paired_means(episodes: Sequence[Sequence[tuple[float, float]]]) -> Differen
     )
 
 
-def _mean_of_means(episodes: Sequence[Sequence[float]]) -> float:
-    return math.fsum(math.fsum(plays) / len(plays) for plays in episodes) / len(episodes)
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
 
 
 def _differing(
@@ -337,7 +340,7 @@ def _engine_text(manifest: Manifest) -> str:
 
 def _success_text(panel: PanelComparison) -> str:
     success = panel.success
-    single = panel.plays == panel.episodes
+    single = panel.plays_a == panel.plays_b == panel.episodes
     only_b, only_a = (
         (f"{panel.only_b} only B", f"{panel.only_a} only A")
         if single
@@ -361,7 +364,9 @@ def _score_text(panel: PanelComparison) -> str:
 
 def _pairs(panel: PanelComparison) -> str:
     episodes = counted(panel.episodes, "paired episode")
-    return episodes if panel.plays == panel.episodes else f"{episodes} in {panel.plays} plays"
+    if panel.plays_a != panel.plays_b:
+        return f"{episodes}, {counted(panel.plays_a, 'play')} of A and {panel.plays_b} of B"
+    return episodes if panel.plays_a == panel.episodes else f"{episodes} in {panel.plays_a} plays"
 
 
 def _notes(panel: PanelComparison) -> list[str]:
@@ -369,12 +374,14 @@ def _notes(panel: PanelComparison) -> list[str]:
     if panel.differing:
         differing = _differing_text(panel.differing)
         notes.append(f"the protocols differ, which may explain the difference: {differing}")
-    if panel.plays < panel.expected:
+    if panel.missing_a or panel.missing_b:
         notes.append(
-            f"incomplete: A has {panel.plays_a} and B {panel.plays_b} of "
-            f"{panel.expected} plays; only the {panel.plays} that both hold are "
-            "compared"
+            f"incomplete: A lacks {counted(panel.missing_a, 'play')}, B {panel.missing_b}; the "
+            "same `eval` command again plays them"
         )
+    if panel.alone:
+        episodes = counted(panel.alone, "episode")
+        notes.append(f"left out: {episodes} that only one of the runs has played")
     if panel.errors_a or panel.errors_b:
         notes.append(
             f"{panel.errors_a} of A's plays and {panel.errors_b} of B's ended in an error; they "

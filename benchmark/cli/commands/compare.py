@@ -56,9 +56,9 @@ def _facts(runs: dict[str, Read], across: bool) -> dict[str, Any]:
 
 
 def _compared(one: Read, other: Read, across: bool) -> RunComparison | None:
-    """Two runs, if they have a play in common."""
-    keys = {record.key for record in one[1]}
-    if keys.isdisjoint(record.key for record in other[1]):
+    """Two runs, if they have an episode in common."""
+    played, there = ({(r.task, r.panel, r.episode) for r in run[1]} for run in (one, other))
+    if played.isdisjoint(there):
         return None
     return compare(one, other, across_protocols=across)
 

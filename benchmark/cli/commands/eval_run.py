@@ -7,19 +7,20 @@ import math
 import re
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from benchmark.adapters import find_adapter, with_adapter
 from benchmark.cli.commands.eval import panels_of, shard_of
 from benchmark.cli.from_baselines import find_model, init_tasks, with_init_settings
 from benchmark.cli.progress import Progress
 from benchmark.cli.say import say
-from benchmark.engines.choose import EngineOptions, build_engine, choose_kind, idle_gpu
+from benchmark.engines.choose import EngineOptions, build_engine, choose_kind, idle_gpu, unused_gpus
 from benchmark.engines.core.base import Engine, Generation, Request
-from benchmark.engines.core.names import POLICIES
+from benchmark.engines.core.names import LOADING, POLICIES
 from benchmark.engines.core.show_prompts import WatchedEngine
 from benchmark.evaluation.evaluate import Plan, PlannedPanel, Session, evaluate
 from benchmark.evaluation.manifest import Manifest, Shard
@@ -70,6 +71,8 @@ def play(
     kind = choose_kind(options)
     if kind == "transformers" and arguments.engine == "auto" and idle_gpu():
         say("note: there is a GPU here, and vLLM is not installed: `make install-vllm` adds it")
+    if kind in LOADING and (unused := unused_gpus(options)):
+        say(f"note: {unused}")
     out = given
     try:
         source = _source(arguments, kind)
@@ -188,11 +191,28 @@ def _say_what_runs(folder: RunFolder, plan: Plan, engine: Engine) -> None:
     )
     if facts.get("opened"):
         say("note: the chat template opens <think>; responses begin with that tag")
+    if facts["kind"] == "openai":
+        for note in _notes_on_server(facts, plan):
+            say(f"note: {note}")
     longest = max(map(_room, plan.panels))
     if context is not None and context <= longest:
         say(
             f"note: the model's context of {context} tokens leaves less than the "
             f"protocol's {longest} for responses: some may be truncated"
+        )
+
+
+def _notes_on_server(facts: Mapping[str, Any], plan: Plan) -> Iterator[str]:
+    """What the protocol's fingerprint does not tell of a server."""
+    if facts["server"] != "vllm":
+        yield (
+            "this server is not vLLM: top_k, min_p and penalties are not part of a request, so "
+            "that its own defaults are in force"
+        )
+    if any(planned.task.info.unit == "trajectory" for planned in plan.panels):
+        yield (
+            "the server renders earlier turns of a conversation again; engines in this process "
+            "go on from their token ids, which some chat templates would write in another way"
         )
 
 
@@ -233,7 +253,8 @@ def _plan(arguments: argparse.Namespace) -> Plan:
 
 
 def _engine_options(arguments: argparse.Namespace, plan: Plan) -> EngineOptions:
-    first = plan.panels[0].protocol
+    protocols = plan.protocols
+    asked = [protocol.sampling for protocol in protocols]
     return EngineOptions(
         kind=arguments.engine,
         endpoints=tuple(arguments.endpoint),
@@ -248,8 +269,12 @@ def _engine_options(arguments: argparse.Namespace, plan: Plan) -> EngineOptions:
         lora=arguments.lora,
         model_args=arguments.model_args,
         response_room=max(map(_room, plan.panels)),
-        chat=first.chat,
-        sampling=replace(first.sampling, top_k=0),
+        chat=protocols[0].chat,
+        sampling=replace(
+            asked[0],
+            top_k=max(sampling.top_k for sampling in asked),
+            max_tokens=max(sampling.max_tokens for sampling in asked),
+        ),
     )
 
 

@@ -14,6 +14,9 @@ from benchmark.engines.server.exchange import MAX_BODY, BodyTooLong, Reply, Retr
 from benchmark.engines.server.weights import ServerWeights
 from tasks.seeding import stable_seed
 
+OF_PROMPT = ("model", "messages", "chat_template_kwargs")
+"""What a prompt's length depends on."""
+
 FIRST_WAIT = 0.25
 LONGEST_WAIT = 30.0
 """Bounds of the back-off between attempts, in seconds."""
@@ -95,7 +98,7 @@ class Attempts:
             prompt = len(fields["prompt"])
         elif self._dialect.vllm:
             prompt = await endpoint.tokenize(
-                session, json_body({key: fields[key] for key in ("model", "messages")})
+                session, json_body({key: fields[key] for key in OF_PROMPT if key in fields})
             )
         elif not is_about_context(reply.body.decode("utf-8", "replace")):
             raise EngineError(f"HTTP {reply.status}: {message}")

@@ -32,7 +32,7 @@ from benchmark.engines.core.chat import OPENED, Chat
 from benchmark.engines.server.attempt import Attempts, back_off_seconds, json_body
 from benchmark.engines.server.dialect import ENOUGH_TO_ANSWER, Dialect, advice, is_limit_reached
 from benchmark.engines.server.endpoint import Endpoint, Served, api_key
-from benchmark.engines.server.exchange import RetryableError
+from benchmark.engines.server.exchange import BodyTooLong, RetryableError
 from benchmark.engines.server.images import FirstImages
 from benchmark.engines.server.pool import Pool
 from benchmark.engines.server.vllm_control import VllmControl, all_done
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     import torch
 
     from benchmark.engines.server.weight_transfer import WeightTransfer
+
+LARGEST_SEED = 2**63 - 1
+"""Seeds of turns have 63 bits; some servers take fewer, and are to say so before the run."""
 
 LONGEST_RETRY_AFTER = 600.0
 """A server that asks to wait longer than this many seconds stops the run."""
@@ -217,7 +220,12 @@ class OpenAIEngine(Engine):
         del request
         if generation.prompt_ids is None:
             return None
-        return await self._detokenized(self._pool.endpoints[0], generation.prompt_ids)
+        try:
+            return await self._detokenized(self._pool.endpoints[0], generation.prompt_ids)
+        except (RetryableError, BodyTooLong) as error:
+            # It is only shown; the model has answered.
+            log.debug("a prompt cannot be shown: %r", error)
+            return None
 
     async def load_weights(
         self, weights: "Iterable[tuple[str, torch.Tensor]]", version: int
@@ -286,7 +294,7 @@ class OpenAIEngine(Engine):
     async def _try_out(self, endpoint: Endpoint) -> None:
         """Ask for one token: what the server would refuse is refused before the run starts."""
         hello = (user_message("Hi"),)
-        fields = self._dialect.fields(hello, self._sampling, 0, chat=self._chat)
+        fields = self._dialect.fields(hello, self._sampling, LARGEST_SEED, chat=self._chat)
         cause = ""
         for attempt in range(self._retries + 1):
             try:
@@ -304,7 +312,7 @@ class OpenAIEngine(Engine):
                 if not self._dialect.learn_limit(cause):
                     break
                 longer = replace(self._sampling, max_tokens=ENOUGH_TO_ANSWER)
-                fields = self._dialect.fields(hello, longer, 0, chat=self._chat)
+                fields = self._dialect.fields(hello, longer, LARGEST_SEED, chat=self._chat)
         raise UserError(
             f"{endpoint.label} does not answer a chat completion request: {cause}{advice(cause)}"
         )
@@ -359,7 +367,9 @@ class OpenAIEngine(Engine):
     def _gave_up(self, error: RetryableError) -> EngineError | EngineDown:
         self._ran_out += 1
         cause = f"gave up after {self._retries + 1} attempts: {error}"
-        return EngineDown(cause) if self._ran_out >= HOPELESS else EngineError(cause)
+        if self._ran_out < HOPELESS:
+            return EngineError(cause)
+        return EngineDown(f"{cause}; a server that has too much to do needs a lower --concurrency")
 
 
 async def only_model(address: str) -> str:

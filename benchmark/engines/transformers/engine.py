@@ -106,9 +106,15 @@ class TransformersEngine(WorkerEngine):
         self._device_name = (
             cpu_name() if self._device == "cpu" else torch.cuda.get_device_name(self._gpu)
         )
-        model = load_model(self._folder, self._dtype, self._device)
-        if self._lora is not None:
-            model = merged(model, self._lora)
+        try:
+            model = load_model(self._folder, self._dtype, self._device)
+            if self._lora is not None:
+                model = merged(model, self._lora)
+        except torch.OutOfMemoryError as error:
+            raise UserError(
+                f"the GPU has no room for {self._folder}: {first_line(error)}; try --dtype "
+                "bfloat16, or vLLM with --tensor-parallel-size"
+            ) from error
         self._dtype = str(model.dtype).removeprefix("torch.")
         self._decoder = Decoder(model, chat.stop_ids, self._max_batch)
         return chat, context_of(model)

@@ -12,7 +12,9 @@ stays:
 
 Everywhere `VLLM_NO_USAGE_STATS=1` (nothing is sent), and `VLLM_LOGGING_LEVEL=ERROR` and
 `TORCH_CPP_LOG_LEVEL=ERROR`, for a quiet terminal. On CUDA the rest is left to vLLM, but for
-`VLLM_ENABLE_V1_MULTIPROCESSING=0` beside a trainer.
+`VLLM_ENABLE_V1_MULTIPROCESSING=0` beside a trainer, and `VLLM_WORKER_MULTIPROC_METHOD=spawn`: torch
+was asked for GPUs before vLLM is imported, and a process that is forked after that cannot use one.
+A script that starts this engine needs `if __name__ == "__main__":` therefore.
 """
 
 import logging
@@ -112,6 +114,7 @@ def set_environment(cuda: bool, beside_trainer: bool = False) -> None:
     if beside_trainer:
         os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
     if cuda:
+        os.environ.setdefault("VLLM_WORKER_MULTIPROC_METHOD", "spawn")
         return
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
@@ -145,7 +148,7 @@ def build_engine(folder: Path, dtype: str, cuda: bool, options: dict[str, Any]) 
         options: Further arguments of `EngineArgs`.
 
     Raises:
-        UserError: vLLM cannot be imported, or cannot run this model with these options.
+        UserError: vLLM cannot be imported, or does not start with this model and these options.
     """
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"vllm\.")
     logging.getLogger("torch._library.triton").setLevel(logging.ERROR)
@@ -186,6 +189,13 @@ def build_engine(folder: Path, dtype: str, cuda: bool, options: dict[str, Any]) 
         return LLMEngine.from_engine_args(EngineArgs(**arguments), UsageContext.LLM_CLASS)
     except (ValueError, NotImplementedError) as error:
         raise UserError(f"vLLM cannot run {folder}: {complaint(error)}") from error
+    except RuntimeError as error:
+        # Out of memory, or a process of vLLM's own that has ended: of that only a log says why.
+        raise UserError(
+            f"vLLM did not start with {folder}: {first_line(error)}; if the log above is about "
+            "memory, lower --max-model-len or --gpu-memory-utilization, or raise "
+            "--tensor-parallel-size"
+        ) from error
 
 
 def _check_torchvision(folder: Path) -> None:

@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from benchmark.engines.core.weights import WeightLayout
 
 NO_ARGS: Final[Mapping[str, Any]] = MappingProxyType({})
-SPEED: Final = frozenset(
-    {"max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization", "swap_space"}
-)
+SPEED: Final = frozenset({"max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization"})
 """Arguments that may change when a run is resumed."""
 _LEFT_OPEN: list[object] = []
 """Channels to processes that have ended, kept from the garbage collector: on its way out vLLM 0.32

@@ -1,7 +1,10 @@
 """The registry of inits: hashes hold, changed files are refused, near names are offered."""
 
+import re
 import shutil
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -84,6 +87,44 @@ def test_what_is_no_hub_id(name: str) -> None:
 def test_a_model_that_the_hub_does_not_give_is_one_line() -> None:
     with pytest.raises(UserError, match="cannot be loaded from the hub: ") as failed:
         from_hub("owner/model@0123abc")
+    assert "\n" not in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "message"),
+    [
+        (403, "GatedRepo", "accept its license at https://huggingface.co/owner/model, and set"),
+        (404, "RepoNotFound", "cannot be loaded from the hub: the hub's own reason; check"),
+        (404, "RevisionNotFound", "cannot be loaded from the hub: the hub's own reason; check"),
+    ],
+)
+def test_the_hubs_reason_is_told(
+    status: int, code: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through the hub's own client, from a server that refuses as the hub does."""
+
+    class Hub(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("X-Error-Code", code)
+            self.send_header("X-Error-Message", "the hub's own reason")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    with HTTPServer(("127.0.0.1", 0), Hub) as hub:
+        address = f"http://127.0.0.1:{hub.server_port}"
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", address)
+        thread = Thread(target=hub.serve_forever, daemon=True)
+        thread.start()
+        with pytest.raises(UserError, match=re.escape(message)) as failed:
+            from_hub("owner/model")
+        hub.shutdown()
+        thread.join()
     assert "\n" not in str(failed.value)
 
 

@@ -53,9 +53,9 @@ def test_a_quick_look_is_no_whole_run(tmp_path: Path, capsys: pytest.CaptureFixt
     whole = tmp_path / "whole"
     assert main([*EVAL, "--out", str(whole)]) == 0
     assert "limit" not in json.loads((whole / "run.json").read_text())
-    # The plays that both have are compared.
+    # The episodes that both have played are compared.
     assert main(["compare", str(tmp_path), str(whole)]) == 0
-    assert "A has 2 and B 256 of " in capsys.readouterr().out
+    assert "left out: 254 episodes that only one of the runs has played" in capsys.readouterr().out
 
 
 @pytest.mark.slow

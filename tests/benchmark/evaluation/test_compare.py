@@ -42,7 +42,8 @@ def only_panel(comparison: RunComparison) -> PanelComparison:
 
 def test_single_plays_are_compared_with_mcnemar_and_newcombe() -> None:
     panel = only_panel(compare(*runs_of((20, 2, 12, 16)), TASKS))
-    assert (panel.task, panel.panel, panel.episodes, panel.plays) == ("sokoban", "builtin", 50, 50)
+    assert (panel.task, panel.panel) == ("sokoban", "builtin")
+    assert (panel.episodes, panel.plays_a) == (50, 50)
     assert (panel.only_a, panel.only_b) == (2, 12)
     success = panel.success
     assert (success.a, success.b) == (22 / 50, 32 / 50)
@@ -84,7 +85,7 @@ def test_repeats_are_compared_episode_by_episode() -> None:
         for plays in (outcomes_a, outcomes_b)
     )
     panel = only_panel(compare(run_a, run_b, TASKS))
-    assert (panel.episodes, panel.plays, panel.expected) == (3, 6, 6)
+    assert (panel.episodes, panel.plays_a, panel.plays_b) == (3, 6, 6)
     assert (panel.only_a, panel.only_b) == (1, 1)  # e2 in any play of A, e1 in any of B
     assert (panel.success.a, panel.success.b) == pytest.approx((1 / 3, 1 / 2))
     a, b = Side.of(list(outcomes_a.values())), Side.of(list(outcomes_b.values()))
@@ -97,29 +98,50 @@ def test_repeats_are_compared_episode_by_episode() -> None:
     assert line.endswith("(1 solved by B alone in any repeat, 1 by A alone)")
 
 
-def test_only_plays_that_both_hold_are_compared() -> None:
+def test_only_episodes_that_both_have_played_are_compared() -> None:
     (manifest_a, records_a), (manifest_b, records_b) = runs_of((4, 1, 3, 2))
     incomplete_a = manifest_a, [r for r in records_a if r.episode not in {"e000", "e009"}]
     incomplete_b = manifest_b, [r for r in records_b if r.episode not in {"e000", "e004"}]
     comparison = compare(incomplete_a, incomplete_b, TASKS)
     panel = only_panel(comparison)
-    assert (panel.expected, panel.plays_a, panel.plays_b, panel.plays) == (10, 8, 8, 7)
+    assert (panel.missing_a, panel.missing_b, panel.episodes, panel.alone) == (2, 2, 7, 2)
     assert (panel.only_a, panel.only_b) == (0, 3)
     assert panel.success.difference == newcombe_paired(3, 3, 0, 1)
-    note = "  note: incomplete: A has 8 and B 8 of 10 plays; only the 7 that both hold are"
-    assert note in comparison_text(comparison)
+    text = comparison_text(comparison)
+    assert "  note: incomplete: A lacks 2 plays, B 2; the same `eval` command again plays" in text
+    assert "  note: left out: 2 episodes that only one of the runs" in text
     assert "note" not in comparison_text(compare(*runs_of((4, 1, 3, 2)), TASKS))
 
 
-def test_a_repeat_that_only_one_run_holds_is_left_out() -> None:
-    protocol = make_protocol(episodes=2, repeats=2)
-    full = [make_record(f"e{n}", False, repeat=repeat) for n in (0, 1) for repeat in (0, 1)]
-    half = [make_record(f"e{n}", True, repeat=1) for n in (0, 1)]
-    manifest = make_manifest(protocol)
-    panel = only_panel(compare((manifest, full), (manifest, half), TASKS))
-    assert (panel.plays_a, panel.plays_b, panel.plays, panel.episodes) == (4, 2, 2, 2)
-    # One play of each episode is left: they are single plays.
-    assert panel.success.difference == newcombe_paired(0, 2, 0, 0)
+def test_other_numbers_of_repeats_are_compared_with_all_plays() -> None:
+    """A greedy run with a sampled one: repeat 0 alone would be a part of the second."""
+    sampled = make_protocol(episodes=2, repeats=4, sampling=Sampling(temperature=1.0))
+    run_a = make_manifest(make_protocol(episodes=2)), [make_record("e0"), make_record("e1", False)]
+    solved = {"e0": (True, True, False, False), "e1": (False, True, True, True)}
+    records = [
+        make_record(e, won, repeat=n) for e, plays in solved.items() for n, won in enumerate(plays)
+    ]
+    run_b = make_manifest(sampled), records
+    comparison = compare(run_a, run_b, TASKS, across_protocols=True)
+    panel = only_panel(comparison)
+    assert (panel.success.a, panel.success.b) == (0.5, 5 / 8)
+    assert panel.success.difference == difference(
+        Side.of(list(solved.values())), Side.of([[True], [False]])
+    )
+    assert panel.score.difference.value == 1 / 8
+    text = comparison_text(comparison)
+    assert "2 paired episodes, 2 plays of A and 8 of B (1 solved by B alone in any repeat" in text
+    assert "incomplete" not in text
+    back = only_panel(compare(run_b, run_a, TASKS, across_protocols=True))
+    assert back.success.difference.value == -panel.success.difference.value
+
+
+def test_a_quick_look_is_complete() -> None:
+    run_a, (manifest, records) = runs_of((4, 1, 3, 2))
+    look = manifest.model_copy(update={"limit": 4}), records[:4]
+    text = comparison_text(compare(run_a, look, TASKS))
+    assert "incomplete" not in text
+    assert "note: left out: 6 episodes that only one of the runs" in text
 
 
 def test_errors_are_failures_and_shown() -> None:
@@ -218,7 +240,7 @@ def test_different_protocols_are_refused_by_field(changes: dict[str, Any], diffe
     )
     anyway = compare(run_a, run_b, TASKS, across_protocols=True)
     (panel,) = anyway.panels
-    assert panel.plays == 1
+    assert panel.plays_b == 1
     assert (
         f"  note: the protocols differ, which may explain the difference: {differing}"
         in comparison_text(anyway).splitlines()

@@ -100,6 +100,7 @@ class Loopback:
         prompt_text: Answer of vLLM's `/detokenize`.
         hello: Answers to the engine's try-outs, in order; the last one is repeated.
         hellos: Bodies of the try-outs.
+        tokenized: Bodies of the requests to `/tokenize`.
         requests: Bodies of the completion requests, without the engine's try-out.
         paths: Where each of them was sent.
         authorizations: `Authorization` headers of all requests.
@@ -116,6 +117,7 @@ class Loopback:
     prompt_text: str = "<|im_start|>assistant\n"
     hello: list[Answer] = field(default_factory=lambda: [says()])
     hellos: list[dict[str, Any]] = field(default_factory=list)
+    tokenized: list[dict[str, Any]] = field(default_factory=list)
     port: int = 0
     requests: list[dict[str, Any]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
@@ -163,6 +165,7 @@ class Loopback:
         return web.json_response({"object": "list", "data": cards})
 
     async def _tokenize(self, request: web.Request) -> web.Response:
+        self.tokenized.append(await request.json())
         return web.json_response({"count": self.prompt_tokens, "tokens": []})
 
     async def _detokenize(self, request: web.Request) -> web.Response:

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from baselines.inits.registry import find_model
-from benchmark.engines.choose import EngineOptions, build_engine
+from benchmark.engines.choose import EngineOptions, build_engine, unused_gpus
 from benchmark.engines.core.base import ChatOptions, Engine, EngineDown, PromptTooLong, Sampling
 from benchmark.engines.core.replicas import ReplicatedEngine, device_groups
 from tasks.errors import UserError
@@ -118,3 +118,16 @@ def test_devices_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
         device_groups(3, 3)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
     assert device_groups(2, 1) == [None, None]
+
+
+def test_who_has_more_gpus_than_are_used_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 8)
+    assert "8 GPUs here and 1 will be used; --data-parallel-size 8 uses 8" in unused_gpus(
+        EngineOptions()
+    )
+    three = EngineOptions(tensor_parallel_size=3)
+    assert "and 3 will be used; --data-parallel-size 2 uses 6" in unused_gpus(three)
+    for used in (replace(three, data_parallel_size=2), EngineOptions(data_parallel_size=8)):
+        assert unused_gpus(used) == ""
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    assert unused_gpus(EngineOptions()) == ""

@@ -2,15 +2,18 @@
 
 import asyncio
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from aiohttp import web
 
 from benchmark.engines.core.base import (
+    ChatOptions,
     EngineDown,
     EngineError,
     PromptTooLong,
+    Sampling,
 )
 from benchmark.engines.server.exchange import MAX_BODY
 from tasks.errors import UserError
@@ -72,6 +75,43 @@ async def test_other_server_gets_standard_fields_only() -> None:
         with pytest.raises(UserError, match="top_k"):
             await tested.generate(request(top_k=5))
         assert len(server.requests) == 1
+
+
+async def test_what_a_server_refuses_is_known_before_the_run() -> None:
+    """Seeds of turns have 63 bits, and another panel than the first may have a top_k."""
+
+    async def small_seeds(asked: web.Request) -> web.StreamResponse:
+        fits = (await asked.json())["seed"] < 2**31
+        return await (says() if fits else fails(400, "seed must be an int32"))(asked)
+
+    async with loopback(hello=[small_seeds]) as server:
+        with pytest.raises(UserError, match="HTTP 400: seed must be an int32"):
+            async with engine(server):
+                pass
+    async with loopback(vllm=False) as server:
+        with pytest.raises(UserError, match="top_k"):
+            async with engine(server, sampling=Sampling(top_k=20)):
+                pass
+        assert server.requests == server.hellos == []
+
+
+async def test_the_length_of_a_prompt_is_asked_for_with_what_its_template_gets() -> None:
+    long = fails(400, "This model's maximum context length is 4096 tokens")
+    off = {"enable_thinking": False}
+    async with loopback(long, says(), prompt_tokens=4090) as server, engine(server) as tested:
+        asked = replace(request(), chat=ChatOptions(template_kwargs=off))
+        await tested.generate(asked)
+        assert server.tokenized == [
+            {"model": "tiny", "messages": list(asked.messages), "chat_template_kwargs": off}
+        ]
+        assert [body["max_tokens"] for body in server.requests] == [16, 6]
+
+
+async def test_an_answer_counts_where_its_prompt_cannot_be_shown() -> None:
+    async with loopback() as server, engine(server) as tested:
+        generation = await tested.generate(request())
+        server.prompt_text = "x" * (MAX_BODY + 1)
+        assert await tested.prompt_text(request(), generation) is None
 
 
 @pytest.mark.slow

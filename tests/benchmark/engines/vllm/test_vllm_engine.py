@@ -305,6 +305,15 @@ def test_complaint_finds_the_reason_in_a_validation_error() -> None:
     assert complaint(ValueError("plain\nmore")) == "plain"
 
 
+def test_processes_beside_a_gpu_are_not_forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch was asked for GPUs before: a process that is forked after that cannot use one."""
+    for name in ("VLLM_NO_USAGE_STATS", "VLLM_LOGGING_LEVEL", "VLLM_WORKER_MULTIPROC_METHOD"):
+        monkeypatch.setenv(name, "")  # so that it is restored afterwards
+        monkeypatch.delenv(name)
+    set_environment(cuda=True)
+    assert os.environ["VLLM_WORKER_MULTIPROC_METHOD"] == "spawn"
+
+
 def test_the_users_environment_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("VLLM_NO_USAGE_STATS", "VLLM_CPU_KVCACHE_SPACE", "TORCHDYNAMO_DISABLE"):
         monkeypatch.setenv(name, "")  # so that it is restored afterwards
