@@ -14,7 +14,7 @@ from tasks.errors import UserError
 from tasks.sokoban.task import SokobanTask
 from tests.support.training.logs import validation_line, write_log
 from tests.support.training.runs import train, without_times
-from tests.support.training.tiny_study import LEVELS, first_entries
+from tests.support.training.tiny_study import LEVELS, use_first_entries
 
 pytestmark = pytest.mark.slow
 
@@ -68,7 +68,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(
 def test_a_validation_that_was_stopped_is_made_when_the_run_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SokobanTask, "panel", first_entries(SokobanTask, LEVELS))
+    use_first_entries(monkeypatch, SokobanTask, LEVELS)
     own = ("optimization.updates=3", "validation.every=2", "checkpoint_every=100")
     train(tmp_path / "whole", "grpo", own)
     stopped = tmp_path / "stopped"

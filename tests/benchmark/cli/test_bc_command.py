@@ -10,7 +10,7 @@ from benchmark.cli.main import main
 from benchmark.cli.training import bc
 from tasks.sokoban.task import SokobanTask
 from tests.baselines.cloning.test_bc import RECIPE
-from tests.support.training.tiny_study import first_entries
+from tests.support.training.tiny_study import use_first_entries
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_a_log_gets_a_line_at_every_interval(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(bc, "INTERVAL_S", interval)
-    monkeypatch.setattr(SokobanTask, "panel", first_entries(SokobanTask, 2))
+    use_first_entries(monkeypatch, SokobanTask, 2)
     out = tmp_path / "model"
     assert main(["bc", str(recipe), "--out", str(out)]) == 0
     said = capsys.readouterr()

@@ -26,7 +26,7 @@ from tasks.sokoban.task import SokobanTask
 from tasks.texts import is_seen
 from tests.support.submissions.small import play_policy, training_lines
 from tests.support.training.logs import write_log
-from tests.support.training.tiny_study import first_entries
+from tests.support.training.tiny_study import use_first_entries
 
 ESCAPES = ["\x1b]52;c;aGk=\x07", "\x1b]0;title\x07", "\x1b[2J", "\x9b2J", "\r", "\u202e", "\x08"]
 ALL = "".join(ESCAPES) + "X\u2066\u200b\u2028\u00ad"
@@ -53,7 +53,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]
     """The expert and the random policy on the first three levels, in folders of such names."""
     root = tmp_path_factory.mktemp("runs")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SokobanTask, "panel", first_entries(SokobanTask, 3))
+        use_first_entries(patch, SokobanTask, 3)
         plan = Plan.of([("sokoban", "builtin")])
         folders = [play_policy(root / f"{name}{ALL}", name, plan) for name in ("expert", "random")]
         yield folders[0], folders[1]

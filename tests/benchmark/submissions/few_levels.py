@@ -12,7 +12,7 @@ from benchmark.evaluation.evaluate import Plan
 from tasks.sokoban.task import SokobanTask
 from tests.support.once import made_once
 from tests.support.submissions.small import play_policy, policy_submission, trained_submission
-from tests.support.training.tiny_study import first_entries
+from tests.support.training.tiny_study import use_first_entries
 
 EPISODES = 24
 """Of the panel."""
@@ -22,7 +22,7 @@ EPISODES = 24
 def few_levels() -> Iterator[None]:
     """All panels of Sokoban are their first levels, for what plays and for what checks."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SokobanTask, "panel", first_entries(SokobanTask, EPISODES))
+        use_first_entries(patch, SokobanTask, EPISODES)
         yield
 
 

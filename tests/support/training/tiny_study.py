@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,6 +28,14 @@ UPDATES = int(os.environ.get("TINY_UPDATES", "4"))
 T = TypeVar("T", bound=Task)
 MIXED = ("sokoban", "tir_math")
 """Tasks of the track `mixed`."""
+
+
+def use_first_entries(patch: pytest.MonkeyPatch, task_type: type[T], count: int) -> None:
+    """Make all panels of a task their first entries, and let nothing of that stay behind."""
+    patch.setattr(task_type, "panel", first_entries(task_type, count))
+    # What training streams leave out is computed once, from the panels as they are then.
+    problems: Any = task_type.panel_problems  # type: ignore[attr-defined]
+    patch.setattr(task_type, "panel_problems", cache(problems.__wrapped__))
 
 
 def first_entries(task_type: type[T], count: int) -> Callable[[T, str], Panel]:
@@ -87,7 +96,7 @@ def use_tracks(folder: Path, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(baselines.tracks.registry, "TRACKS", folder / "tracks")
     patch.setattr(baselines.study.workspace, "COMMAND", command(folder))
     for task_type in (SokobanTask, TirMathTask):
-        patch.setattr(task_type, "panel", first_entries(task_type, LEVELS))
+        use_first_entries(patch, task_type, LEVELS)
 
 
 def command(folder: Path) -> tuple[str, ...]:
