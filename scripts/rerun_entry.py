@@ -19,6 +19,7 @@ it does not.
 
 import argparse
 import asyncio
+import math
 import subprocess
 import sys
 import tempfile
@@ -36,18 +37,21 @@ from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.files import write_atomically
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import downloaded, same_weights
+from benchmark.stats.formatting import points_text
 from benchmark.submissions.check import check_submission, read_accepted, read_others
 from benchmark.submissions.checks.changes import export_folder
 from benchmark.submissions.checks.tracks import track_of
 from benchmark.submissions.format.findings import Rejected
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint, ReadRun
 from benchmark.submissions.reading.repository import Repository
-from benchmark.submissions.reading.reruns import EPISODES, RerunSample
+from benchmark.submissions.reading.reruns import EPISODES, SAMPLED, RerunSample
 from benchmark.submissions.rerun import (
     RerunOutcome,
     add_rerun,
+    differences,
     drawn,
     folder_of,
+    hold,
     new_nonce,
     play_again,
     same_start,
@@ -66,7 +70,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--commit", required=True, help="commit of this code, later than the entry")
     parser.add_argument("--by", required=True, help="who answers for it")
     parser.add_argument("--day", type=date.fromisoformat, default=datetime.now(UTC).date())
-    parser.add_argument("--episodes", type=int, default=EPISODES, help="of every panel of a run")
+    parser.add_argument(
+        "--episodes",
+        type=int,
+        default=EPISODES,
+        help="of every panel of a run; more where tokens are sampled",
+    )
     parser.add_argument("--model", action="append", default=[], metavar="SEED=MODEL")
     parser.add_argument("--updates", type=int, help="train so many updates again, on a track")
     parser.add_argument("--head", help="last commit of the pull request that adds the entry")
@@ -118,28 +127,31 @@ def played(entry: Entry, arguments: argparse.Namespace) -> RerunSample:
     given = dict(each.split("=", 1) for each in arguments.model if "=" in each)
     nonce = new_nonce()
     found: list[RerunOutcome] = []
+    sampled = math.ceil(SAMPLED / len(entry.checkpoints))
     for point in entry.checkpoints:
         folder = _weights(entry, point, given.get(str(point.checkpoint.seed)))
-        found += asyncio.run(_again(folder, point.runs, nonce, arguments.episodes))
+        found += asyncio.run(_again(folder, point.runs, nonce, arguments.episodes, sampled))
+    for panel, ends in differences(found).items():
+        print(f"{'/'.join(panel)}: difference of success {points_text(ends, ' points')}")
     return RerunSample(
         commit=arguments.commit,
         nonce=nonce,
         what="episodes",
         count=sum(len(each.recorded) for each in found),
         equal=sum(each.equal for each in found),
-        holds=all(each.holds for each in found),
+        holds=hold(found),
         panels=tuple(each.sample for each in found),
         published=not given,
     )
 
 
 async def _again(
-    folder: Path, runs: Sequence[ReadRun], nonce: str, episodes: int
+    folder: Path, runs: Sequence[ReadRun], nonce: str, episodes: int, sampled: int
 ) -> list[RerunOutcome]:
     found = []
     async with TransformersEngine(folder) as engine:
         for run in runs:
-            for keys in drawn(run, nonce, episodes).values():
+            for keys in drawn(run, nonce, episodes, sampled).values():
                 found.append(await play_again(run, engine, keys))
                 print(on_one_line(found[-1].text), flush=True)
     return found

@@ -29,8 +29,8 @@ from benchmark.files import write_atomically
 from benchmark.hosts.choose import EnvPool
 from benchmark.logs.training_log import TrainingLog
 from benchmark.models import folder_sha256, from_folder
-from benchmark.stats.formatting import points_text
-from benchmark.stats.paired import PairedDifference, Side
+from benchmark.stats.intervals import Interval
+from benchmark.stats.paired import Side, difference
 from benchmark.submissions.reading.entry import ReadRun
 from benchmark.submissions.reading.reruns import (
     EPISODES,
@@ -76,25 +76,11 @@ class RerunOutcome:
         return sum(_answers(one) == _answers(other) for one, other in pairs)
 
     @property
-    def difference(self) -> PairedDifference:
-        """Success of what was played again minus that of the records."""
-        sides = [Side.of([[_solved(r)] for r in each]) for each in (self.played, self.recorded)]
-        return PairedDifference.of(*sides)
-
-    @property
-    def holds(self) -> bool:
-        """Whether these can be the weights: success is a tie, and greedy answers are equal."""
-        ends = self.difference.difference
-        tied = ends.low <= 0 <= ends.high
-        return tied and (not self.greedy or self.equal >= EQUAL_PLAY * len(self.recorded))
-
-    @property
     def text(self) -> str:
         """One line for people."""
         return (
             f"{self.run}, {'/'.join(self.panel)}: {len(self.recorded)} episodes, "
-            f"{self.equal} with equal answers, "
-            f"difference of success {points_text(self.difference.difference, ' points')}"
+            f"{self.equal} with equal answers"
         )
 
     @property
@@ -110,6 +96,28 @@ class RerunOutcome:
             equal=self.equal,
             greedy=self.greedy,
         )
+
+
+def differences(found: Sequence[RerunOutcome]) -> dict[tuple[str, str], Interval]:
+    """Success of what was played again minus that of the records, on each panel.
+
+    All runs of a panel are one sample: of many small ones, each with its test, one fails by chance.
+    """
+    pairs: dict[tuple[str, str], list[tuple[EpisodeRecord, EpisodeRecord]]] = {}
+    for each in found:
+        pairs.setdefault(each.panel, []).extend(zip(each.played, each.recorded, strict=True))
+    return {
+        panel: difference(*(Side.of([[_solved(pair[i])] for pair in of]) for i in (0, 1)))
+        for panel, of in pairs.items()
+    }
+
+
+def hold(found: Sequence[RerunOutcome]) -> bool:
+    """Whether these can be the weights: success is a tie on every panel, greedy answers equal."""
+    tied = all(ends.low <= 0 <= ends.high for ends in differences(found).values())
+    return tied and all(
+        each.equal >= EQUAL_PLAY * len(each.recorded) for each in found if each.greedy
+    )
 
 
 def new_nonce() -> str:
@@ -134,7 +142,9 @@ def folder_of(root: Path, sha256: str) -> Path:
     )
 
 
-def drawn(run: ReadRun, nonce: str, count: int = EPISODES) -> dict[tuple[str, str], list[Key]]:
+def drawn(
+    run: ReadRun, nonce: str, count: int = EPISODES, sampled: int = 0
+) -> dict[tuple[str, str], list[Key]]:
     """The samples of a run, by task and panel: a copied panel does not hide among others.
 
     Args:
@@ -142,6 +152,7 @@ def drawn(run: ReadRun, nonce: str, count: int = EPISODES) -> dict[tuple[str, st
         nonce: Random text, drawn when the entry is there (`new_nonce`): of anything that its
             author knows or can guess, its author could play the sample alone.
         count: Episodes of a panel; all where it has fewer.
+        sampled: The same of a panel that samples tokens, where that is more.
     """
     samples = {}
     for panel in run.manifest.panels:
@@ -149,7 +160,8 @@ def drawn(run: ReadRun, nonce: str, count: int = EPISODES) -> dict[tuple[str, st
             record.key for record in run.records if record.key[:2] == (panel.task, panel.panel)
         )
         seed = stable_seed("rerun", nonce, run.path, panel.task, panel.panel)
-        sample = random.Random(seed).sample(keys, min(count, len(keys)))
+        wanted = count if panel.sampling.temperature == 0 else max(count, sampled)
+        sample = random.Random(seed).sample(keys, min(wanted, len(keys)))
         samples[panel.task, panel.panel] = sorted(sample)
     return samples
 

@@ -1,31 +1,46 @@
 """A sample of an entry is played again, and the record of it earns the badge."""
 
 import asyncio
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 import yaml
 
 from benchmark.engines.core.scripted import ScriptedEngine
+from benchmark.evaluation.records import EpisodeRecord
 from benchmark.logs.training_log import parse_training_log
 from benchmark.models import folder_sha256
 from benchmark.submissions.badges import badges_of
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.reading.entry import ReadRun
-from benchmark.submissions.reading.reruns import RERUN, Rerun, RerunSample, read_reruns
+from benchmark.submissions.reading.reruns import (
+    EPISODES,
+    RERUN,
+    SAMPLED,
+    Rerun,
+    RerunSample,
+    read_reruns,
+)
 from benchmark.submissions.report_rows import badges_text
 from benchmark.submissions.rerun import (
     Key,
+    RerunOutcome,
     add_rerun,
+    differences,
     drawn,
     folder_of,
+    hold,
     new_nonce,
     play_again,
     same_start,
 )
 from tasks.errors import UserError
 from tests.benchmark.submissions.conftest import Copies
+from tests.support.runs.factories import make_record
 from tests.support.submissions.small import check
 
 COMMIT, NONCE, DAY = "a" * 40, "b" * 32, date(2026, 3, 1)
@@ -56,10 +71,8 @@ def test_who_has_played_plays_the_same_again(policy: Path) -> None:
     run = run_of(policy)
     keys = keys_of(run, NONCE, 8)
     again = asyncio.run(play_again(run, ScriptedEngine("expert"), keys, env_processes=1))
-    assert (again.equal, again.holds) == (8, True)
-    assert again.text.startswith(
-        "runs/r0, sokoban/builtin: 8 episodes, 8 with equal answers, difference of success"
-    )
+    assert (again.equal, hold([again])) == (8, True)
+    assert again.text == "runs/r0, sokoban/builtin: 8 episodes, 8 with equal answers"
 
 
 def test_who_has_not_played_does_not(policy: Path) -> None:
@@ -68,8 +81,58 @@ def test_who_has_not_played_does_not(policy: Path) -> None:
     keys = keys_of(run, NONCE, 16)
     again = asyncio.run(play_again(run, ScriptedEngine("random"), keys, env_processes=1))
     assert again.equal == 0
-    assert again.difference.difference.high < 0
-    assert not again.holds
+    assert differences([again])["sokoban", "builtin"].high < 0
+    assert not hold([again])
+
+
+def test_where_tokens_are_sampled_all_runs_are_one_sample(policy: Path) -> None:
+    """Of five small samples one would often differ by chance, and each would find little."""
+    run = run_of(policy)
+    (panel,) = run.manifest.panels
+    sampled = replace(panel, sampling=replace(panel.sampling, temperature=0.6))
+    manifest = run.manifest.model_copy(update={"panels": (sampled,)})
+    drawn_here = drawn(replace(run, manifest=manifest), NONCE, 4, sampled=20)
+    assert [len(keys) for keys in drawn_here.values()] == [20]
+    assert [len(keys) for keys in drawn(run, NONCE, 4, sampled=20).values()] == [4]
+
+    def outcome(recorded: int, played: int) -> RerunOutcome:
+        sides = [
+            [make_record(f"e{n}", n < solved) for n in range(32)] for solved in (recorded, played)
+        ]
+        return RerunOutcome("runs/r0", ("sokoban", "builtin"), 256, *sides, greedy=False)
+
+    assert hold([outcome(16, 13)])
+    assert not hold([outcome(16, 13)] * 5)
+    # Chance goes both ways.
+    assert hold([outcome(16, 10), outcome(13, 16), outcome(16, 18)])
+
+
+@pytest.mark.parametrize(
+    ("episodes", "claimed", "low", "high"),
+    [
+        (SAMPLED, 0.3, 0.0, 0.08),  # honest records that do not hold: 4%
+        (SAMPLED, 0.45, 0.83, 0.97),  # 15 points too much: 90%
+        (EPISODES, 0.45, 0.18, 0.38),  # by 32 episodes: 28%
+    ],
+)
+def test_how_often_a_sample_does_not_hold(
+    episodes: int, claimed: float, low: float, high: float
+) -> None:
+    """The shares that `SAMPLED` states, of weights that solve 30%."""
+    random = np.random.default_rng(0)
+
+    def solved(rate: float, difficulty: npt.NDArray[np.float64]) -> list[EpisodeRecord]:
+        odds = {0.3: -1.18, 0.45: -0.28}[rate] + difficulty  # with this mean over episodes
+        won = random.random(episodes) < 1 / (1 + np.exp(-odds))
+        return [make_record(f"e{n}", bool(one)) for n, one in enumerate(won)]
+
+    def once() -> bool:
+        difficulty = random.normal(0.0, 1.5, episodes)
+        sides = solved(claimed, difficulty), solved(0.3, difficulty)
+        return hold([RerunOutcome("r", ("sokoban", "builtin"), 256, *sides, greedy=False)])
+
+    share = 1 - np.mean([once() for _ in range(200)])
+    assert low <= share <= high
 
 
 def test_the_first_updates_of_a_training_are_compared(copies: Copies) -> None:
