@@ -169,7 +169,7 @@ def build_engine(kind: str, options: EngineOptions, source: ModelSource) -> Engi
 
         one = replace(options, data_parallel_size=None)
         devices = device_groups(options.data_parallel_size, options.tensor_parallel_size or 1)
-        return ReplicatedEngine(partial(build_engine, kind, one, source), devices)
+        return ReplicatedEngine(kind, partial(build_engine, kind, one, source), devices)
     if kind == "vllm":
         from benchmark.engines.vllm.engine import VllmEngine
 

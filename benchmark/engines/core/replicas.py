@@ -41,12 +41,15 @@ class ReplicatedEngine(Engine):
     """Passes every request on to one of several engines.
 
     Args:
+        name: The engines' name. None is built here to know it: that could take memory of a GPU.
         build: Makes an engine; called in each process, so it must be picklable.
         devices: For each replica, the value of `CUDA_VISIBLE_DEVICES`; None to leave it.
     """
 
-    def __init__(self, build: Callable[[], Engine], devices: Sequence[str | None]) -> None:
-        self.name = build().name
+    def __init__(
+        self, name: str, build: Callable[[], Engine], devices: Sequence[str | None]
+    ) -> None:
+        self.name = name
         self._build = build
         self._replicas = [_Replica(device) for device in devices]
         self._homes: dict[int, _Replica] = {}
