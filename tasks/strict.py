@@ -5,6 +5,8 @@ from typing import Any, Final
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+_DIGITS: Final = 20
+"""Of a number of 64 bits, with its sign."""
 # The loader of libyaml is eight times as fast.
 _LOADER: Final = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
@@ -22,6 +24,19 @@ def parse_yaml(text: str) -> Any:
         yaml.YAMLError: It is not YAML.
     """
     return yaml.load(text, _LOADER)  # noqa: S506 - both are safe loaders
+
+
+def whole_number(digits: str) -> int:
+    """Read a whole number that arithmetic can take, for `json.loads(parse_int=)`.
+
+    A Python integer has no end, and everything that makes a float of it raises OverflowError.
+
+    Raises:
+        ValueError: It has more than 64 bits.
+    """
+    if len(digits) > _DIGITS or not -(2**63) <= (number := int(digits)) < 2**64:
+        raise ValueError(f"the number {digits[:_DIGITS]}... is too large")
+    return number
 
 
 def first_fault(error: ValidationError) -> str:

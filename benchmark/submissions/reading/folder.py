@@ -23,6 +23,7 @@ from benchmark.submissions.format.schema import (
 )
 from benchmark.submissions.format.texts import check_title, check_visible
 from benchmark.submissions.reading.remote import fetched
+from tasks.strict import whole_number
 from tasks.texts import digest_text
 
 MAX_FOLDER: Final = 10 * 2**20
@@ -35,8 +36,6 @@ MAX_PLAIN: Final = 2**20
 """Bytes of any other file that is not compressed."""
 MAX_README: Final = 2**16
 """Bytes of a README; GitHub shows its HTML cleaned, and the board does not show it."""
-MAX_DIGITS: Final = 20
-"""Of a whole number of 64 bits, with its sign."""
 MAX_MANIFEST: Final = 2**15
 """Bytes of a `run.json`."""
 MAX_CONTENT: Final = 2**28
@@ -132,7 +131,7 @@ def plain_json(content: str | bytes) -> Any:
     Raises:
         ValueError: It is no JSON, a field is there twice, or a whole number has more than 64 bits.
     """
-    return json.loads(content, object_pairs_hook=_object, parse_int=_whole_number)
+    return json.loads(content, object_pairs_hook=_object, parse_int=whole_number)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -140,13 +139,6 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         raise ValueError("a field appears twice")
     return found
-
-
-def _whole_number(digits: str) -> int:
-    # A Python integer has no end, and a float of it raises OverflowError anywhere.
-    if len(digits) > MAX_DIGITS or not -(2**63) <= (number := int(digits)) < 2**64:
-        raise ValueError(f"the number {digits[:MAX_DIGITS]}... is too large")
-    return number
 
 
 def read_plain(folder: Path, name: str, limit: int = MAX_PLAIN) -> bytes:

@@ -96,10 +96,10 @@ def test_where_tokens_are_sampled_all_runs_are_one_sample(policy: Path) -> None:
     assert [len(keys) for keys in drawn(run, NONCE, 4, sampled=20).values()] == [4]
 
     def outcome(recorded: int, played: int) -> RerunOutcome:
-        sides = [
-            [make_record(f"e{n}", n < solved) for n in range(32)] for solved in (recorded, played)
-        ]
-        return RerunOutcome("runs/r0", ("sokoban", "builtin"), 256, *sides, greedy=False)
+        before, again = (
+            [make_record(f"e{n}", n < k) for n in range(32)] for k in (recorded, played)
+        )
+        return RerunOutcome("runs/r0", ("sokoban", "builtin"), 256, before, again, greedy=False)
 
     assert hold([outcome(16, 13)])
     assert not hold([outcome(16, 13)] * 5)
@@ -128,8 +128,8 @@ def test_how_often_a_sample_does_not_hold(
 
     def once() -> bool:
         difficulty = random.normal(0.0, 1.5, episodes)
-        sides = solved(claimed, difficulty), solved(0.3, difficulty)
-        return hold([RerunOutcome("r", ("sokoban", "builtin"), 256, *sides, greedy=False)])
+        claims, again = solved(claimed, difficulty), solved(0.3, difficulty)
+        return hold([RerunOutcome("r", ("sokoban", "builtin"), 256, claims, again, greedy=False)])
 
     share = 1 - np.mean([once() for _ in range(200)])
     assert low <= share <= high
