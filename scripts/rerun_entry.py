@@ -32,7 +32,7 @@ from baselines.inits.registry import find_model
 from baselines.reproduction import train_command
 from benchmark.cli.commands.submit import context_here
 from benchmark.commands_of_entry import commands_of
-from benchmark.engines.core.devices import DEVICE_NAME, lacking, repeating
+from benchmark.engines.core.devices import DEVICE_NAME, obstacle, repeating
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.files import write_atomically
 from benchmark.logs.training_log import LOG, read_training_log
@@ -214,10 +214,10 @@ def _begun(point: ReadCheckpoint, updates: int) -> str | None:
         )
         if commands.train is None or commands.train_words is None:
             raise UserError(f"seed {point.checkpoint.seed}: {commands.reason}")
-        if (missing := lacking(commands.device)) is not None:
+        if (why := obstacle(commands.device)) is not None:
             raise UserError(
-                f"seed {point.checkpoint.seed}: trained with {missing}, which this CPU lacks: "
-                "nothing can be repeated to the bit here"
+                f"seed {point.checkpoint.seed}: trained {why}: nothing can be repeated to the bit "
+                "here"
             )
         for path, text in commands.train.files.items():
             Path(path).parent.mkdir(parents=True, exist_ok=True)

@@ -36,7 +36,7 @@ from baselines.training.tracking import tracker_settings
 from baselines.training.validation import Validator
 from benchmark.engines.core.base import Engine
 from benchmark.engines.core.chat import Chat, quiet_transformers
-from benchmark.engines.core.devices import DEVICE_NAME, as_on_text, instructions, lacking
+from benchmark.engines.core.devices import DEVICE_NAME, as_on_text, instructions, obstacle
 from benchmark.engines.core.metered import MeteredEngine
 from benchmark.flat import tracker_values
 from benchmark.hosts.choose import EnvPool
@@ -183,12 +183,15 @@ class Trainer:
             await self._validate()
 
     def _say_where(self, start: Start) -> None:
-        """Warn if the run began with other vector instructions: nobody can repeat such a run."""
+        """Warn if the run began on a CPU that computes otherwise: nobody can repeat such a run."""
         began, here = start.engine.get(DEVICE_NAME), self.engine.describe().get(DEVICE_NAME)
         kinds = instructions(began), instructions(here)
-        if None in kinds or kinds[0] == kinds[1] or not self.accelerator.is_main_process:
+        if None in kinds or not self.accelerator.is_main_process:
             return
-        variables = as_on_text(began) if lacking(began) is None else ""
+        why = obstacle(began)
+        if why is None and kinds[0] == kinds[1]:
+            return
+        variables = as_on_text(began) if why is None else ""
         log.warning(
             "the run began on %s and continues on %s: nobody can repeat it to the bit%s",
             began,

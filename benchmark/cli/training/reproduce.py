@@ -19,7 +19,7 @@ from benchmark.commands_of_entry import (
     line_on,
     reproduction_folder,
 )
-from benchmark.engines.core.devices import DEVICE_NAME, lacking, repeating
+from benchmark.engines.core.devices import DEVICE_NAME, obstacle, repeating
 from benchmark.evaluation.compare import compare, comparison_text
 from benchmark.evaluation.replay import installed_panel
 from benchmark.evaluation.run_folder import read_run
@@ -45,10 +45,10 @@ def run(arguments: argparse.Namespace) -> int:
         (point, _commands(point, train_again, out)) for point in _points(entry, arguments.seed)
     ]
     for _, commands in plans:
-        if (missing := lacking(commands.device)) is not None:
+        if (why := obstacle(commands.device)) is not None:
             say(
-                f"note: seed {commands.seed} was trained with {missing}, which this CPU lacks: its "
-                "weights will be others, and success is what can be compared",
+                f"note: seed {commands.seed} was trained {why}: its weights will be others, and "
+                "success is what can be compared",
                 file=sys.stderr,
             )
     if arguments.dry_run:

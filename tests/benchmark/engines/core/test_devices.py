@@ -42,6 +42,21 @@ def test_what_a_cpu_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert devices.lacking(other) is None
 
 
+@pytest.mark.parametrize("maker", ["AMD EPYC", "Intel(R) Xeon(R) Processor", "Some"])
+def test_a_cpu_of_another_maker_repeats_nothing(
+    maker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "cpuinfo"
+    file.write_text(f"model name\t: {maker}\nflags\t\t: fpu avx avx2 fma\n")
+    monkeypatch.setattr(devices, "_CPUINFO", file)
+    assert devices.obstacle("AMD EPYC, AVX512") == "with AVX512, which this CPU lacks"
+    of_amd = devices.obstacle("AMD EPYC, AVX2")
+    of_intel = "on a CPU by AMD, and this one is by Intel"
+    assert of_amd == (of_intel if maker.startswith("Intel") else None)
+    for other in (f"{maker}, AVX2", "NVIDIA H100 80GB HBM3", "aarch64, DEFAULT", None):
+        assert devices.obstacle(other) is None
+
+
 @pytest.mark.skipif(devices.lacking("A CPU, AVX512") is not None, reason="a CPU without AVX-512")
 def test_torch_leaves_out_what_it_is_asked_to() -> None:
     said = "from benchmark.engines.core.devices import cpu_name; print(cpu_name())"
