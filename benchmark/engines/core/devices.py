@@ -2,8 +2,9 @@
 
 On one thread in float32, what a CPU computes depends on its vector instructions. torch can leave
 some of them out: an EPYC with AVX-512 that was kept to AVX2 trained to the very weights of an EPYC
-without AVX-512, about 2% slower. A Xeon kept to AVX2 did not: in the first update the loss differed
-in the ninth digit, with `MKL_CBWR=AVX2` and `COMPATIBLE`, too. MKL has kernels for each maker.
+without AVX-512, about 2% slower. A Xeon kept to AVX2 did not: of two seeds in three the first two
+updates differed, of one the first loss in its ninth digit, with `MKL_CBWR=AVX2` and `COMPATIBLE`,
+too. MKL chooses kernels by the maker.
 
 Importing this does not import torch.
 """
