@@ -279,7 +279,8 @@ def downloaded(hub_id: str, what: str) -> tuple[str, Path]:
         ) from error
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         # The hub begins with a status and a request's number, and gives the reason below.
-        reason = getattr(error, "server_message", None) or first_line(error)
+        said = getattr(error, "server_message", None)
+        reason = " ".join(said.split()) if said else first_line(error)
         raise UserError(
             f"{what} cannot be loaded from the hub: {reason}; check the name, "
             "the revision and the network, or pass a local folder"

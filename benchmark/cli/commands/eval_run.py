@@ -71,14 +71,15 @@ def play(
     kind = choose_kind(options)
     if kind == "transformers" and arguments.engine == "auto" and idle_gpu():
         say("note: there is a GPU here, and vLLM is not installed: `make install-vllm` adds it")
-    if kind in LOADING and (unused := unused_gpus(options)):
-        say(f"note: {unused}")
     out = given
     try:
         source = _source(arguments, kind)
         if out is None:
             out = _default_folder(source, kind, plan)
             check_folder(out, plan.protocols, plan.shard, plan.limit)
+        # After the model's files: it imports torch, which a misspelled name need not wait for.
+        if kind in LOADING and (unused := unused_gpus(options)):
+            say(f"note: {unused}")
         engine = build_engine(kind, options, source)
         return out, _in_a_loop(engine, plan, source, out, arguments, command)
     except UserError:
@@ -206,8 +207,8 @@ def _notes_on_server(facts: Mapping[str, Any], plan: Plan) -> Iterator[str]:
     """What the protocol's fingerprint does not tell of a server."""
     if facts["server"] != "vllm":
         yield (
-            "this server is not vLLM: top_k, min_p and penalties are not part of a request, so "
-            "that its own defaults are in force"
+            "this server is not vLLM: top_k, min_p and penalties are not part of a request, and "
+            "its own defaults apply"
         )
     if any(planned.task.info.unit == "trajectory" for planned in plan.panels):
         yield (

@@ -2,9 +2,9 @@
 
 On one thread in float32, what a CPU computes depends on its vector instructions. torch can leave
 some of them out: an EPYC with AVX-512 that was kept to AVX2 trained to the very weights of an EPYC
-without AVX-512, about 2% slower. A Xeon kept to AVX2 did not: of two seeds in three the first two
-updates differed, of one the first loss in its ninth digit, with `MKL_CBWR=AVX2` and `COMPATIBLE`,
-too. MKL chooses kernels by the maker.
+without AVX-512, about 2% slower. A Xeon kept to AVX2 did not: in two of three seeds the first two
+updates differed, in one of these the first loss in its ninth digit, also with `MKL_CBWR=AVX2` and
+`MKL_CBWR=COMPATIBLE`.
 
 Importing this does not import torch.
 """
@@ -33,10 +33,7 @@ def cpu_name() -> str:
     """The processor and the vector instructions that torch uses: `AMD EPYC, AVX512`."""
     import torch
 
-    facts = (line.partition(":") for line in _cpuinfo().splitlines())
-    models = (value.strip() for key, _, value in facts if key.strip() == _MODEL)
-    model = next(models, platform.machine())
-    return f"{model}{_SEPARATOR}{torch.backends.cpu.get_cpu_capability()}"
+    return f"{_processor()}{_SEPARATOR}{torch.backends.cpu.get_cpu_capability()}"
 
 
 def instructions(name: object) -> str | None:
@@ -59,7 +56,7 @@ def obstacle(name: object) -> str | None:
     """
     if (missing := lacking(name)) is not None:
         return f"with {missing}, which this CPU lacks"
-    there, here = _maker(name), _maker(cpu_name())
+    there, here = _maker(name), _maker(_processor())
     if there is None or here is None or there == here:
         return None
     return f"on a CPU by {there}, and this one is by {here}"
@@ -89,6 +86,12 @@ def repeating(name: object) -> dict[str, str]:
     if instructions(name) is not None:
         whole.pop(LIMIT, None)
     return {**whole, **as_on(name)}
+
+
+def _processor() -> str:
+    facts = (line.partition(":") for line in _cpuinfo().splitlines())
+    models = (value.strip() for key, _, value in facts if key.strip() == _MODEL)
+    return next(models, platform.machine())
 
 
 def _maker(name: object) -> str | None:

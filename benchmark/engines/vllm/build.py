@@ -14,7 +14,7 @@ Everywhere `VLLM_NO_USAGE_STATS=1` (nothing is sent), and `VLLM_LOGGING_LEVEL=ER
 `TORCH_CPP_LOG_LEVEL=ERROR`, for a quiet terminal. On CUDA the rest is left to vLLM, but for
 `VLLM_ENABLE_V1_MULTIPROCESSING=0` beside a trainer, and `VLLM_WORKER_MULTIPROC_METHOD=spawn`: torch
 was asked for GPUs before vLLM is imported, and a process that is forked after that cannot use one.
-A script that starts this engine needs `if __name__ == "__main__":` therefore.
+A script that starts this engine therefore needs `if __name__ == "__main__":`.
 """
 
 import logging

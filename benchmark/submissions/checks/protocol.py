@@ -120,7 +120,7 @@ def _check_engine(name: str, manifest: Manifest) -> Iterator[Finding]:
         yield Finding(name, "engine.policy", problem, fix)
     dtype = manifest.engine.get("dtype")
     if engine in LOADING and dtype not in DTYPES:
-        yield Finding(name, "engine.dtype", f"is {dtype!r}, which is no data type", fix)
+        yield Finding(name, "engine.dtype", f"is {dtype!r}, which is not a data type", fix)
     named = (model.name,) if is_policy else ("auto", engine)
     for option, value in _options(manifest.command):
         if option == "--engine" and value not in named:

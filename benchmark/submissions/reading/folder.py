@@ -129,7 +129,7 @@ def plain_json(content: str | bytes) -> Any:
     """Read JSON of which every reader makes the same, and that arithmetic can take.
 
     Raises:
-        ValueError: It is no JSON, a field is there twice, or a whole number has more than 64 bits.
+        ValueError: It is not JSON, a field is there twice, or a whole number has more than 64 bits.
     """
     return json.loads(content, object_pairs_hook=_object, parse_int=whole_number)
 

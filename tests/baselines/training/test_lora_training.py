@@ -104,8 +104,10 @@ def test_bf16_with_recomputed_activations_starts_at_the_init(tmp_path: Path) -> 
     AcceleratorState._reset_state(reset_partial_state=True)
     first = train(tmp_path / "run", *own, "optimization.updates=1")[0]
     AcceleratorState._reset_state(reset_partial_state=True)
-    # Where a CPU has matrix units (AMX), products in bf16 depend on the shape of the batch.
-    assert first["kl_init/mean"] < 1e-6 and first["policy/grad_norm"] > 0
+    # On a CPU with matrix units products in bf16 depend on the shape of the batch.
+    file = Path("/proc/cpuinfo")
+    units = file.is_file() and "amx_bf16" in file.read_text().split()
+    assert first["kl_init/mean"] <= (1e-6 if units else 0.0) and first["policy/grad_norm"] > 0
 
 
 @pytest.mark.vllm

@@ -287,7 +287,7 @@ FORGERIES = [
         "a data type that a shell would run",
         "trained",
         run(engine={"kind": "transformers", "dtype": "<(touch stolen; echo float32)"}),
-        f"{RUN}, engine.dtype: is '<(touch stolen; echo float32)', which is no data type",
+        f"{RUN}, engine.dtype: is '<(touch stolen; echo float32)', which is not a data type",
     ),
     Forgery(
         "a model's engine for a policy",
