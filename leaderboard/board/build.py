@@ -30,7 +30,7 @@ from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.reading.replays import Replays
-from benchmark.submissions.reading.reruns import read_reruns, reruns_of
+from benchmark.submissions.reading.reruns import Reruns, read_reruns, reruns_of
 from benchmark.track_schema import Track
 from leaderboard.board.entries import facts_of, row_of
 from leaderboard.board.file import (
@@ -38,6 +38,7 @@ from leaderboard.board.file import (
     PARQUET,
     VERSION,
     BoardContent,
+    check_row,
     json_bytes,
     parquet_bytes,
     read_content,
@@ -150,9 +151,8 @@ def build(
             build_until=build_until,
         )
 
-    def shown(verdict: CheckResult, entry: Entry) -> _Shown:
-        badges, records = badges_of(verdict, reruns), reruns_of(verdict.folder, reruns)
-        return _Shown(row_of(entry, badges, records, train_command), tuple(facts_of(entry)))
+    def shown(verdict: CheckResult, entry: Entry) -> Shown:
+        return shown_of(verdict, entry, reruns, train_command)
 
     today = _Today({row.submission_sha256 for row in old_rows})
     for number, judged in enumerate(_judged(folders, context, shown, until), 1):
@@ -179,11 +179,40 @@ def _folders(submissions: Path) -> list[Path]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class Shown:
     """What an accepted submission brings to the board: its row, and the panels that it played."""
 
     row: FullRow
     panels: tuple[PanelFacts, ...]
+
+
+def shown_of(
+    verdict: CheckResult,
+    entry: Entry,
+    reruns: Reruns,
+    train_command: TrainCommandOf | None = None,
+) -> Shown:
+    """Compute what an accepted submission brings to the board.
+
+    Args:
+        verdict: On it.
+        entry: What was judged.
+        reruns: What maintainers have repeated, by folder name.
+        train_command: See `build`.
+
+    Raises:
+        Exception: Something in the entry breaks a step, or no file can hold the row.
+    """
+    badges, records = badges_of(verdict, reruns), reruns_of(verdict.folder, reruns)
+    row = row_of(entry, badges, records, train_command)
+    check_row(row)
+    return Shown(row, tuple(facts_of(entry)))
+
+
+def fault_of(error: Exception) -> Finding:
+    """What is said of an entry that breaks its check or its row."""
+    why = str(error) if isinstance(error, UserError) else repr(error)
+    return Finding("", "", f"the check itself failed: {why}", "tell the maintainers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +227,7 @@ class _Judged:
     """
 
     verdict: CheckResult
-    shown: _Shown | None = None
+    shown: Shown | None = None
     peer: AcceptedEntry | None = None
     late: bool = False
 
@@ -261,7 +290,7 @@ def write(built: Built, out: Path) -> tuple[Path, Path]:
 def _judged(
     folders: Sequence[Path],
     context_of: Callable[[Sequence[AcceptedEntry], float], Context],
-    shown: Callable[[CheckResult, Entry], _Shown],
+    shown: Callable[[CheckResult, Entry], Shown],
     until: float,
 ) -> Iterator[_Judged]:
     """Check every submission, against those accepted before it: the first one is no copy.
@@ -284,9 +313,7 @@ def _judged(
         yield _judge(folder, context_of(others, until), shown)
 
 
-def _judge(
-    folder: Path, context: Context, shown: Callable[[CheckResult, Entry], _Shown]
-) -> _Judged:
+def _judge(folder: Path, context: Context, shown: Callable[[CheckResult, Entry], Shown]) -> _Judged:
     if time.monotonic() > context.build_until + GRACE_S:
         problem, fix = "is not checked: the time of this build is used up", "build again"
         return _Judged(CheckResult(folder, (Finding("", "", problem, fix),), None, 0, 0))
@@ -302,9 +329,7 @@ def _judge(
     except Exception as error:
         # Whatever an entry does to its check or its row, the others are shown: it is refused, and
         # the board, the output and the exit code say so.
-        why = str(error) if isinstance(error, UserError) else repr(error)
-        finding = Finding("", "", f"the check itself failed: {why}", "tell the maintainers")
-        return _Judged(CheckResult(folder, (finding,), None, 0, 0))
+        return _Judged(CheckResult(folder, (fault_of(error),), None, 0, 0))
 
 
 def _refused(verdict: CheckResult) -> Refused:

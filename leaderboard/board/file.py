@@ -11,6 +11,7 @@ field that this program does not know is skipped, and one that a file does not h
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -50,12 +51,25 @@ class BoardContent:
 def parquet_bytes(content: BoardContent) -> bytes:
     """The content of `leaderboard.parquet`."""
     facts = json_text(to_plain(content.facts)).encode()
-    schema = SCHEMA.with_metadata({KEY: facts})
-    table = pa.Table.from_pylist([to_plain(row) for row in content.rows], schema=schema)
+    table = _table(content.rows).replace_schema_metadata({KEY: facts})
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
     stored: bytes = sink.getvalue().to_pybytes()
     return stored
+
+
+def check_row(row: FullRow) -> None:
+    """Check that both files can hold a row: one that they cannot hold would keep all others out.
+
+    Raises:
+        Exception: They cannot, in whatever way.
+    """
+    _table([row])
+    json_text(to_plain(row)).encode()
+
+
+def _table(rows: Sequence[FullRow]) -> pa.Table:
+    return pa.Table.from_pylist([to_plain(row) for row in rows], schema=SCHEMA)
 
 
 def json_bytes(content: BoardContent) -> bytes:

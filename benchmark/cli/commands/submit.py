@@ -20,6 +20,7 @@ from benchmark.cli.from_baselines import (
     rate_fault,
     registered_tracks,
     shipped_weights,
+    train_command,
 )
 from benchmark.cli.say import say
 from benchmark.evaluation.run_folder import MANIFEST
@@ -320,13 +321,27 @@ def _judged(
     context = context_here(
         others=others, reruns=reruns, env_processes=arguments.env_processes, hub=True
     )
-    return check_submission(
+    verdict = check_submission(
         folder,
         context,
         arguments.base,
         head=arguments.head or "HEAD",
         repository=Path(arguments.repository) if arguments.repository else None,
     )
+    return _with_a_row(verdict, reruns)
+
+
+def _with_a_row(verdict: CheckResult, reruns: Reruns) -> CheckResult:
+    """Compute an accepted entry's row as the board will: what breaks it there is found here."""
+    from leaderboard.board.build import fault_of, shown_of
+
+    if not verdict.accepted or verdict.entry is None:
+        return verdict
+    try:
+        shown_of(verdict, verdict.entry, reruns, train_command)
+    except Exception as error:
+        return replace(verdict, findings=(fault_of(error),))
+    return verdict
 
 
 def _try(path: Path) -> None:

@@ -25,6 +25,7 @@ from benchmark.engines.core.base import (
     EngineDown,
     EngineError,
     Generation,
+    PromptTooLong,
     Request,
     Sampling,
 )
@@ -53,6 +54,10 @@ LONGEST_RETRY_AFTER = 600.0
 
 HOPELESS = 3
 """Requests in a row, none answered in between, whose attempts ran out before the run stops."""
+
+REFUSED = 16
+"""Requests in a row that are refused, none answered in between, before the run stops. More than the
+above: a content filter refuses single prompts, a server without credit every one."""
 
 KEEP_ALIVE = 3.0
 """Seconds that an idle connection is kept: less than the 5 s after which vLLM's server closes it,
@@ -125,7 +130,7 @@ class OpenAIEngine(Engine):
         self._dialect = Dialect(model)
         self._versions: list[str] = []
         self._session: aiohttp.ClientSession | None = None
-        self._ran_out = 0
+        self._ran_out = self._refused = 0
         self._weights = ServerWeights(transfer)
         self._attempts = Attempts(self._dialect, self._weights)
         self._chat = chat
@@ -178,7 +183,7 @@ class OpenAIEngine(Engine):
             EngineError: The server refuses the request, the attempts ran out, or the prompt is
                 token ids and the server is not vLLM.
             PromptTooLong: The context leaves no room for a response.
-            EngineDown: No endpoint answers any more, or access is refused.
+            EngineDown: No endpoint answers any more, or every request is refused.
             UserError: The server cannot do what the sampling settings ask for, or holds the
                 weights of another training.
         """
@@ -353,8 +358,12 @@ class OpenAIEngine(Engine):
                     raise self._gave_up(error) from error
                 failed = endpoint
                 await self._back_off(error, seed, attempt)
+            except PromptTooLong:
+                raise
+            except EngineError as error:
+                raise self._was_refused(error) from error
             else:
-                self._ran_out = 0
+                self._ran_out = self._refused = 0
                 return generation
         raise AssertionError("the last attempt returns or raises")
 
@@ -370,6 +379,15 @@ class OpenAIEngine(Engine):
         if self._ran_out < HOPELESS:
             return EngineError(cause)
         return EngineDown(f"{cause}; a server that has too much to do needs a lower --concurrency")
+
+    def _was_refused(self, error: EngineError) -> EngineError | EngineDown:
+        self._refused += 1
+        if self._refused < REFUSED:
+            return error
+        return EngineDown(
+            f"{REFUSED} requests in a row were refused, the last with: {error}; fix the cause, "
+            "then play their episodes again with --retry-errors"
+        )
 
 
 async def only_model(address: str) -> str:

@@ -316,6 +316,24 @@ def test_a_check_that_cannot_be_made_says_so_in_the_comment(
     assert "is not in a git repository" in html.unescape(text)
 
 
+def test_a_row_that_cannot_be_computed_is_a_finding(
+    entries: Path,
+    policy: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("in the row")
+
+    copy = copied(policy, entries)
+    monkeypatch.setattr("leaderboard.board.build.row_of", broken)
+    code, content, text = verdict_of(copy.folder)
+    assert (code, content["accepted"]) == (1, False)
+    (finding,) = content["findings"]
+    assert "ZeroDivisionError" in finding["problem"] and "ZeroDivisionError" in text
+    assert capsys.readouterr().out.endswith("20260102_policy: rejected, 1 finding\n")
+
+
 def hub_models(copy: Copy) -> list[str]:
     """Makes hub models of a trained submission's weights; returns where the hub has them."""
     return [hub_model(copy, seed) for seed in (0, 1)]

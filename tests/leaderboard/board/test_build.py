@@ -431,6 +431,22 @@ def test_an_entry_that_breaks_a_step_is_refused_and_the_others_are_shown(
     )  # fmt: skip
 
 
+def test_a_row_that_no_file_can_hold_is_refused_and_the_others_are_written(
+    submissions: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def too_large(entry: Entry, *others: Any) -> FullRow:
+        row = make_row(entry, *others)
+        return replace(row, parameters=2**63) if row.id == POLICY else row
+
+    monkeypatch.setattr("leaderboard.board.build.row_of", too_large)
+    built = build(submissions, INITS, env_processes=1)
+    (refused,) = built.refused
+    assert (refused.id, built.accepted) == (POLICY, (TRAINED,))
+    assert "Overflow" in refused.reasons[0] or "too large" in refused.reasons[0]
+    parquet, _ = write(built, tmp_path)
+    assert [row.id for row in read_content(parquet).rows] == [TRAINED]
+
+
 @pytest.mark.slow
 def test_a_log_that_no_command_can_repeat_is_shown_without_one(
     submissions: Path, folder: Path

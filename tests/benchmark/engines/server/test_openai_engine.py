@@ -16,6 +16,7 @@ from benchmark.engines.core.base import (
     Sampling,
 )
 from benchmark.engines.server.exchange import MAX_BODY
+from benchmark.engines.server.openai import REFUSED
 from tasks.errors import UserError
 from tests.support.engines.loopback import (
     completion,
@@ -207,6 +208,31 @@ async def test_other_refusals_are_not_repeated() -> None:
         with pytest.raises(EngineError, match="HTTP 400: no such role"):
             await tested.generate(request())
         assert len(server.requests) == 1
+
+
+async def test_a_server_that_refuses_every_request_stops_the_run() -> None:
+    refusal = fails(402, "no credit")
+    script = [refusal] * (REFUSED - 1) + [says()] + [refusal] * REFUSED
+    async with loopback(*script) as server, engine(server) as tested:
+        outcomes = []
+        for _ in script:
+            try:
+                outcomes.append((await tested.generate(request())).text)
+            except (EngineError, EngineDown) as error:
+                outcomes.append(type(error).__name__)
+                last = str(error)
+        refused = ["EngineError"] * (REFUSED - 1)
+        assert outcomes == [*refused, "fine", *refused, "EngineDown"]
+        assert "HTTP 402: no credit" in last and "--retry-errors" in last
+        assert len(server.requests) == len(script)
+
+
+async def test_prompts_that_are_too_long_do_not_stop_the_run() -> None:
+    refusal = fails(400, "max_tokens must be at least 1, got 0.")
+    async with loopback(refusal, context=64, prompt_tokens=64) as server, engine(server) as tested:
+        for _ in range(REFUSED + 1):
+            with pytest.raises(PromptTooLong):
+                await tested.generate(request())
 
 
 async def test_prompt_without_room_on_vllm() -> None:
