@@ -5,9 +5,10 @@ incomplete: what happens to be finished decides nothing, though numbers of metho
 are shown. Nor do one or two seeds.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import comb
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -25,21 +26,22 @@ from baselines.study.methods import (
 from baselines.study.schema import read_yaml
 from baselines.tracks.registry import track_names
 from benchmark.logs.lines import Word
-from benchmark.stats.formatting import percent_text, points_text, range_text
+from benchmark.stats.formatting import points_text, range_text
 from benchmark.stats.intervals import Interval
 from tasks.errors import UserError, suggestion
 from tasks.strict import Strict, first_fault
 from tasks.texts import counted, plural
 
 Outcome = Literal["reproduced", "contradicted", "not decided", "incomplete"]
-HALF: Final = 0.5
-"""Share of collapsed seeds that tells a method that collapses from one that does not."""
-BUSY: Final = 0.9
-"""Processor time over wall time, below which a training has waited for cores."""
+RARE: Final = Fraction(1, 40)
+"""Chance of what decides a claim about collapse, if nothing is behind it: 2.5% on either side, as
+with the intervals."""
 LEAST_SEEDS: Final = 3
 """Seeds of every method without which nothing is decided."""
-LEAST_COLLAPSES: Final = 4
-"""The same for claims about collapse: the interval of 3 of 3, and of 0 of 3, holds a half."""
+LEAST_OF_ONE: Final = 6
+"""The same for collapses of one method: 5 of 5 happen 1 time in 32 where half of all collapse."""
+LEAST_OF_TWO: Final = 4
+"""The same for those of two methods: of 3 and 3 seeds, chance picks one method's 1 time in 20."""
 
 
 class Claim(Strict):
@@ -73,10 +75,11 @@ class Claim(Strict):
         above: What the difference of success rates is above; -0.05 allows for a loss of 5 points.
         at: Where methods are compared: at the end of their runs, or after the seconds of training
             of the shortest one, which say something only of runs on equal machines.
-        collapses: More than half of the method's trainings collapse: the interval of the share
-            among its seeds is above a half.
-        holds: Fewer than half do: the interval is below. Either is contradicted where the other
-            holds.
+        collapses: More than half of the method's trainings collapse. Alone: reproduced if as many
+            collapsed seeds are rare (`RARE`) where half collapse, contradicted if as few are.
+        holds: Fewer than half do, likewise. With both, more trainings of the first method collapse
+            than of the second: reproduced if so large a share of the collapsed seeds being the
+            first's is rare by chance (Fisher's exact test), contradicted if it is the second's.
         post_hoc: The claim, or a margin in it, was written down when its numbers were known.
     """
 
@@ -126,6 +129,13 @@ class Claim(Strict):
     def title(self) -> str:
         """The claim, preceded by its source."""
         return f"{self.of}: {self.text}" if self.of else self.text
+
+    @property
+    def least_seeds(self) -> int:
+        """Seeds of every method without which it is not decided."""
+        if self.collapses and self.holds:
+            return LEAST_OF_TWO
+        return LEAST_OF_ONE if self.collapses or self.holds else LEAST_SEEDS
 
     @property
     def recipes(self) -> tuple[str, ...]:
@@ -216,8 +226,7 @@ def _judge(claim: Claim, results: TrackResults) -> ClaimVerdict:
 
 def _if_seeds(verdict: ClaimVerdict, seeds: Mapping[str, int]) -> ClaimVerdict:
     """The verdict, or that there are too few seeds for one."""
-    about_collapse = verdict.claim.collapses or verdict.claim.holds
-    least = LEAST_COLLAPSES if about_collapse else LEAST_SEEDS
+    least = verdict.claim.least_seeds
     few = ", ".join(f"{name} {count}" for name, count in seeds.items() if count < least)
     if not few:
         return verdict
@@ -257,9 +266,9 @@ def _compared(claim: Claim, found: Mapping[str, TrackResults]) -> ClaimVerdict:
         numbers += _by_task(results, lambda panel: across_tracks(recipe, results, others, [panel]))
     verdict = ClaimVerdict(claim, _above(margin, claim.above), numbers)
     waited = [
-        f"{name} had the processor for {percent_text(method.busy, 0)} of its time"
+        f"a run on {name} had {method.busy:.2f} cores, {method.busy_alone:g} are needed"
         for name, method in runs.items()
-        if method.busy < BUSY
+        if method.busy < method.busy_alone
     ]
     if claim.at == "seconds" and waited:
         numbers += f"; not judged, since the machine was shared: {', '.join(waited)}"
@@ -311,7 +320,12 @@ def _learned(
     """The verdict where a method with all its seeds learns: no missing run can take that back."""
     whole = [m.recipe for m in methods if not m.missing and len(m.runs) >= LEAST_SEEDS]
     verdict = _learns(claim, whole, results) if whole else None
-    return verdict if verdict is not None and verdict.outcome == "reproduced" else None
+    if verdict is None or verdict.outcome != "reproduced":
+        return None
+    if lacking := [method for method in methods if method.missing]:
+        numbers = "; ".join([verdict.numbers, _finished(methods), *map(_missing, lacking)])
+        verdict = replace(verdict, numbers=numbers)
+    return verdict
 
 
 def _learns(claim: Claim, methods: Sequence[str], results: TrackResults) -> ClaimVerdict:
@@ -360,29 +374,49 @@ def _equal_text(first: str, second: str, results: TrackResults) -> str:
 
 
 def _collapses(claim: Claim, results: TrackResults) -> ClaimVerdict:
-    outcomes: list[Outcome] = []
-    numbers = []
-    for recipe, wanted in ((claim.collapses, True), (claim.holds, False)):
-        if recipe is None:
-            continue
-        method = results.methods[recipe]
-        outcome = _above(collapse_share(method), HALF)
-        if not wanted and outcome != "not decided":
-            outcome = "contradicted" if outcome == "reproduced" else "reproduced"
-        outcomes.append(outcome)
-        faded = f", {len(method.faded)} more at half of their best" if method.faded else ""
-        luck = "" if outcome == "not decided" else f", by chance {_by_chance(method)}"
-        numbers.append(f"{recipe} {collapsed_text(method)}{luck}{faded}")
-    worst = max(outcomes, key=("reproduced", "not decided", "contradicted").index)
-    return ClaimVerdict(claim, worst, "; ".join(numbers))
-
-
-def _by_chance(method: RecipeRuns) -> str:
-    """How often a method that collapses as often as not has so extreme a count on this side."""
+    if claim.collapses and claim.holds:
+        one, other = (results.methods[name] for name in (claim.collapses, claim.holds))
+        more, fewer = _more_of_first(one, other), _more_of_first(other, one)
+        numbers = f"{_collapses_text(one)}; {_collapses_text(other)}; {_by_chance(more, fewer)}"
+        return ClaimVerdict(claim, _if_rare(more, fewer), numbers)
+    method = results.methods[claim.collapses or claim.holds or ""]
     runs, collapsed = len(method.runs), len(method.collapsed)
-    extreme = max(collapsed, runs - collapsed)
-    ways = sum(math.comb(runs, count) for count in range(extreme, runs + 1))
-    return f"1 in {2**runs / ways:.0f}"
+    many, few = _half_of(runs, collapsed), _half_of(runs, runs - collapsed)
+    wanted = (many, few) if claim.collapses else (few, many)
+    numbers = f"{_collapses_text(method)}, {_by_chance(*wanted)}"
+    return ClaimVerdict(claim, _if_rare(*wanted), numbers)
+
+
+def _collapses_text(method: RecipeRuns) -> str:
+    faded = f", {len(method.faded)} more at half of their best" if method.faded else ""
+    return f"{method.recipe} {collapsed_text(method)}{faded}"
+
+
+def _half_of(runs: int, count: int) -> Fraction:
+    """Chance of at least so many collapsed of some runs, where every second one collapses."""
+    return Fraction(sum(comb(runs, more) for more in range(count, runs + 1)), 2**runs)
+
+
+def _more_of_first(first: RecipeRuns, second: RecipeRuns) -> Fraction:
+    """Chance that at least as many of the collapsed runs of two methods are the first one's.
+
+    Both are taken to collapse equally often; one side of Fisher's exact test.
+    """
+    runs, others = len(first.runs), len(second.runs)
+    own, all_ = len(first.collapsed), len(first.collapsed) + len(second.collapsed)
+    ways = sum(comb(runs, n) * comb(others, all_ - n) for n in range(own, min(runs, all_) + 1))
+    return Fraction(ways, comb(runs + others, all_))
+
+
+def _if_rare(claimed: Fraction, opposite: Fraction) -> Outcome:
+    if claimed <= RARE:
+        return "reproduced"
+    return "contradicted" if opposite <= RARE else "not decided"
+
+
+def _by_chance(*sides: Fraction) -> str:
+    odds = float(1 / min(sides))
+    return f"by chance 1 in {odds:,.0f}" if odds >= 10 else f"by chance 1 in {odds:.1f}"
 
 
 def _above(margin: Interval, least: float) -> Outcome:

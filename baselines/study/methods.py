@@ -17,11 +17,22 @@ from baselines.study.schema import Cell
 from benchmark.logs.curves import run_curves_of
 from benchmark.logs.equal_progress import SUCCESS, By, equal_success, progress_of
 from benchmark.logs.training_log import TrainingLog
-from benchmark.stability.collapse import KEPT, LEARNED, collapse_update
+from benchmark.stability.collapse import (
+    KEPT,
+    LEARNED,
+    WINDOW,
+    collapse_update,
+    judged_success,
+)
 from benchmark.stats.intervals import Interval, wilson
 from benchmark.stats.paired import Side, score_difference
 from benchmark.submissions.checks.log_schedule import early_stop
 
+BUSY, BUSY_ASYNC = 0.9, 1.1
+"""Processor time over wall time of a training that has not waited for cores; of one that plays
+while it learns."""
+MEAN = "mean"
+"""Stands for the mean over tasks among them."""
 PanelKey = tuple[str, str]
 Sides = tuple[Side, ...]
 """Success on each of some panels, for comparisons of their mean."""
@@ -64,13 +75,22 @@ class RecipeRuns:
         return tuple(update for update in updates if update is not None)
 
     @property
-    def faded(self) -> tuple[int, ...]:
+    def collapse_shows(self) -> bool:
+        """Whether their validations are enough to say that runs have not collapsed.
+
+        With as many as are smoothed, or fewer, the last mean still has the init's success in it.
+        """
+        return bool(self.collapsed) or all(len(judged_success(log)) > WINDOW for log in self.logs)
+
+    @property
+    def faded(self) -> Mapping[int, tuple[str, ...]]:
         """Seeds that end at half of their best validation, of 10% or more, and have not collapsed.
 
-        Of several tasks, on one of them or in their mean.
+        Of several tasks with those on which they do; `MEAN` is their mean.
         Collapse is judged by a mean over several validations, which does not see a late loss.
         """
-        return tuple(run.cell.seed for run in self.runs if run.log is not None and _faded(run.log))
+        found = {run.cell.seed: _faded(run.log) for run in self.runs if run.log is not None}
+        return {seed: where for seed, where in found.items() if where}
 
     @property
     def learning_rate(self) -> float | None:
@@ -91,6 +111,12 @@ class RecipeRuns:
             for run in self.runs
             if run.log is not None
         )
+
+    @property
+    def busy_alone(self) -> float:
+        """What `busy` is at least on a machine without other work."""
+        first = self.logs[0].start.configuration
+        return BUSY if first.get("rollout", {}).get("max_staleness") is None else BUSY_ASYNC
 
     @property
     def episodes(self) -> float | None:
@@ -308,12 +334,17 @@ def collapse_of(log: TrainingLog) -> int | None:
     return log.updates[-1].update if update is None and early_stop(log) is not None else update
 
 
-def _faded(log: TrainingLog) -> bool:
-    curves = run_curves_of(log).curves
-    found = [curves[name] for name in curves if name == SUCCESS or name.startswith(f"{SUCCESS}@")]
-    known = [points.values[np.isfinite(points.values)].tolist() for points in found]
-    lost = [max(each) >= LEARNED and each[-1] <= KEPT * max(each) for each in known if each]
-    return any(lost) and collapse_of(log) is None
+def _faded(log: TrainingLog) -> tuple[str, ...]:
+    """Tasks, or the mean over them, whose success is at half of its best in the end."""
+    if collapse_of(log) is not None:
+        return ()
+    where = []
+    for name, points in run_curves_of(log).curves.items():
+        curve, _, panel = name.partition("@")
+        known = points.values[np.isfinite(points.values)].tolist()
+        if curve == SUCCESS and known and known[-1] <= KEPT * max(known) >= KEPT * LEARNED:
+            where.append(panel.partition(".")[0] or MEAN)
+    return tuple(where)
 
 
 def _side(played: Sequence[Mapping[str, bool]], track: str = "") -> Side:

@@ -1,7 +1,7 @@
 """The page on early warning: which signal warns of a collapse, over the runs of all tracks."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -9,13 +9,11 @@ from typing import Final
 
 import numpy as np
 
-from baselines.study.methods import TrackResults, collapse_of
+from baselines.study.methods import TrackResults
 from baselines.study.pages.markdown import fill, markdown_table
+from baselines.study.pages.watched import halved_runs, watched_runs
 from benchmark.files import write_atomically
-from benchmark.logs.curves import run_curves_of
-from benchmark.logs.equal_progress import SUCCESS as VALIDATED
 from benchmark.stability import precursors
-from benchmark.stability.collapse import fall_update
 from benchmark.stability.early_warning import (
     SIGNALS,
     SUCCESS,
@@ -110,29 +108,6 @@ class FallenRun:
     warning: int | None
 
 
-def watched_runs(found: Mapping[str, TrackResults]) -> tuple[WatchedRun, ...]:
-    """The finished runs of all tracks.
-
-    A run that ended before its time fell there, if its curve does not say where.
-    """
-    runs = []
-    for track, results in found.items():
-        for method in results.methods.values():
-            for log in method.logs:
-                collapse, fall = collapse_of(log), fall_update(log)
-                fall = collapse if fall is None else fall
-                curves = run_curves_of(log).curves
-                played = curves[VALIDATED].steps.tolist()
-                before = [at for at in played if fall is not None and at < fall]
-                unfallen = max(before, default=None)
-                runs.append(
-                    WatchedRun(
-                        track, method.recipe, log.start.seed, curves, collapse, fall, unfallen
-                    )
-                )
-    return tuple(runs)
-
-
 def write_early_warning(found: Mapping[str, TrackResults], results: Path) -> Path:
     """Write the page into a folder of results.
 
@@ -148,17 +123,21 @@ def write_early_warning(found: Mapping[str, TrackResults], results: Path) -> Pat
     """
     path = results / PAGE
     try:
-        write_atomically(path, early_warning_page(watched_runs(found)).encode())
+        page = early_warning_page(watched_runs(found), halved_runs(found))
+        write_atomically(path, page.encode())
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from error
     return path
 
 
-def early_warning_page(runs: Sequence[WatchedRun]) -> str:
+def early_warning_page(
+    runs: Sequence[WatchedRun], halved: Collection[tuple[str, str, int]] = ()
+) -> str:
     """The page, as Markdown.
 
     Args:
         runs: Of all tracks, in any order.
+        halved: Track, recipe and seed of those that lost half without a collapse.
     """
     compared = comparable(runs)
     first, second = _halves(compared)
@@ -182,6 +161,7 @@ def early_warning_page(runs: Sequence[WatchedRun]) -> str:
         runs=_runs(fallen),
         first=_often(fallen),
         spread=_spread(first, second),
+        without_halved=_without_halved(compared, halved),
         early=sum((each.run.fall or 0) <= blind for each in fallen),
         blind=blind,
     )
@@ -241,7 +221,7 @@ def _answer(first: Half, second: Half) -> str:
         f"the share of warnings minus that of false alarms is {points_text(margin)} points. "
         f"In {SPLITS} other splits into halves, drawn alike, a rule is chosen and tested in the "
         f"same way: the difference is {middle:+.1f} in the median, 90% of them lie between "
-        f"{low:+.1f} and {high:+.1f}, and that of this split is above {lower} of them. "
+        f"{low:+.1f} and {high:+.1f}, and that of this split is larger than in {lower} of them. "
         + (
             f"Of {counted(len(done.leads), 'warning')}, {done.certain} came before a validation "
             "that was still healthy, and so before the fall for certain; "
@@ -400,6 +380,24 @@ def _spread(first: Half, second: Half) -> str:
     where = ", ".join(f"{number} on {track}" for track, number in sorted(tracks.items()))
     return (
         f"{' and '.join(parts)} collapsed: {where}; {counted(recipes, 'pair')} of recipe and track."
+    )
+
+
+def _without_halved(runs: Sequence[WatchedRun], halved: Collection[tuple[str, str, int]]) -> str:
+    """What is chosen and comes of it where runs that lost half without a collapse are left out."""
+    kept = [run for run in runs if (run.track, run.recipe, run.seed) not in halved]
+    if len(kept) == len(runs):
+        return ""
+    first, second = _halves(kept)
+    lost = counted(len(runs) - len(kept), "run")
+    said = f"{lost} that ended at half of their best count as runs that did not collapse"
+    if (rule := first.chosen) is None:
+        return f"{said}; without them no rule is chosen."
+    done = outcome(rule, second.runs)
+    return (
+        f"{said}. Without them the first half chooses `{rule.signal.name}` {_limit(rule)}, which "
+        f"warned of {len(done.leads)} of {done.collapsed} in the second, with {done.false_alarms} "
+        f"of {done.healthy} false alarms."
     )
 
 

@@ -10,6 +10,7 @@ Tracks of a sweep over learning rates are left out: they have a page of their ow
 import io
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -26,6 +27,7 @@ from baselines.study.cells import INIT
 from baselines.study.claims import LEAST_SEEDS
 from baselines.study.current_tracks import CurrentTrack
 from baselines.study.methods import (
+    MEAN,
     PanelKey,
     RecipeRuns,
     TrackResults,
@@ -321,5 +323,13 @@ def _fewer(recipe: str, where: Sequence[tuple[TrackResults, Sequence[PanelKey]]]
 
 def _collapsed(method: RecipeRuns) -> str:
     """A line of a cell: the runs that collapsed, and those that lost half without a collapse."""
-    halved = f", {len(method.faded)} halved" if method.faded else ""
-    return f"<br>{len(method.collapsed)} of {len(method.runs)} collapsed{halved}"
+    parts = []
+    if method.collapse_shows:
+        parts.append(f"{len(method.collapsed)} of {len(method.runs)} collapsed")
+    halved = Counter(task for tasks in method.faded.values() for task in tasks)
+    if len(method.plays[0]) == 1:
+        parts += [f"{count} halved" for count in halved.values()]
+    else:
+        places = {task: f"on {task}" for task in halved} | {MEAN: "in the mean"}
+        parts += [f"{count} halved {places[task]}" for task, count in halved.items()]
+    return f"<br>{', '.join(parts)}" if parts else ""

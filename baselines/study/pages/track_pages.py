@@ -168,6 +168,7 @@ def page_of(
             "sha256": current_track.track.sha256,
             "budget": " and ".join(f"{limit:,}" for limit in sorted(limits)) or "as many",
             "several_paces": several_paces,
+            "unseen": not all(method.collapse_shows for method in methods),
             "window": (WINDOW - 1) * (current_track.track.settings["validation"]["every"] or 0),
         },
         panels=[
@@ -178,11 +179,7 @@ def page_of(
         others=others,
         missing=list(_missing(results)),
         several_tasks=len(results.panels) > 1,
-        faded=[
-            f"{m.recipe} {plural(len(m.faded), 'seed')} {', '.join(map(str, m.faded))}"
-            for m in methods
-            if m.faded
-        ],
+        faded=[_faded_text(method) for method in methods if method.faded],
         example=methods[0].runs[0].cell,
     )
 
@@ -232,11 +229,20 @@ def _row(
         _success(method.sides(panels)),
         "-" if gain is None else points_text(gain),
         _success(at_equal),
-        collapsed_text(method),
+        collapsed_text(method) if method.collapse_shows else "-",
         "-" if rate is None else f"{rate:g}",
         "-" if episodes is None else f"{episodes:,.0f}",
         "-" if minutes is None else f"{minutes:.1f}",
     ]
+
+
+def _faded_text(method: RecipeRuns) -> str:
+    alone = len(method.plays[0]) == 1
+    seeds = [
+        f"{seed}" if alone else f"{seed} ({', '.join(tasks)})"
+        for seed, tasks in method.faded.items()
+    ]
+    return f"{method.recipe} {plural(len(seeds), 'seed')} {', '.join(seeds)}"
 
 
 def _missing(results: TrackResults) -> Iterator[str]:

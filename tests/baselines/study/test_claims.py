@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from scipy.stats import fisher_exact
 
 from baselines.study.cells import Finished, init_cell
 from baselines.study.claims import Claim, ClaimVerdict, points, verdicts
@@ -88,7 +89,9 @@ def test_one_method_with_all_its_seeds_shows_that_a_track_can_be_learned(
 ) -> None:
     methods: Methods = {"gspo": [EVERY] * 3, "grpo": [[0], [0], []], "ppo": [EVERY, EVERY]}
     results = track_results(tmp_path, current_track, methods, init=[0])
-    assert judge(results, learns=["grpo", "gspo"]).outcome == "reproduced"
+    learned = judge(results, learns=["grpo", "gspo"])
+    assert learned.outcome == "reproduced"
+    assert learned.numbers.endswith(" points; 5 of 6 runs; grpo lacks seed 2")
     assert judge(results, learns=["grpo"]).outcome == "incomplete"
     assert judge(results, learns=["grpo", "gspo"], gain=0.9).outcome == "incomplete"
     assert judge(results, learns=["grpo", "ppo"]).outcome == "incomplete"
@@ -139,7 +142,10 @@ def test_two_seeds_decide_nothing(tmp_path: Path, current_track: CurrentTrack) -
         assert verdict.numbers.endswith("; 3 seeds of each are needed, available: grpo 2")
     verdict = judge(results, holds="gspo")
     assert verdict.outcome == "not decided"
-    assert verdict.numbers.endswith("; 4 seeds of each are needed, available: gspo 3")
+    assert verdict.numbers.endswith("; 6 seeds of each are needed, available: gspo 3")
+    verdict = judge(results, collapses="grpo", holds="gspo")
+    assert verdict.outcome == "not decided"
+    assert verdict.numbers.endswith("; 4 seeds of each are needed, available: grpo 2, gspo 3")
     assert judge(results, learns=["gspo"]).outcome == "reproduced"
 
 
@@ -165,30 +171,60 @@ def collapsing(
     return results_of("fixed", [PANEL], [each.cell for each in finished], finished)
 
 
-def test_collapses_are_counted_and_held_to_the_rule(
+def test_collapses_of_one_method_are_held_to_a_half(
     tmp_path: Path, current_track: CurrentTrack
 ) -> None:
-    counts = {"cispo": (4, 4), "cispo_sm": (0, 4), "sapo": (2, 4), "gspo": (4, 4), "grpo": (0, 3)}
+    counts = {"cispo": (6, 6), "gspo": (0, 6), "sapo": (1, 6), "sampo": (0, 5), "ppo": (1, 8)}
+    results = collapsing(tmp_path, current_track, counts)
+    verdict = judge(results, collapses="cispo")
+    assert verdict.outcome == "reproduced"
+    # (1/2)^6; Wilson: 6 of 6 is 61 to 100%.
+    assert verdict.numbers == (
+        "cispo 6 of 6 after update 2, 2, 2, 2, 2, 2 (61 to 100%), by chance 1 in 64"
+    )
+    assert judge(results, holds="cispo").outcome == "contradicted"
+    assert judge(results, holds="gspo").outcome == "reproduced"
+    assert judge(results, collapses="gspo").outcome == "contradicted"
+    # 1 of 6 or none: 7 of 64. 1 of 8 or none: 9 of 256.
+    sapo, ppo = (judge(results, holds=name) for name in ("sapo", "ppo"))
+    assert sapo.outcome == ppo.outcome == "not decided"
+    assert sapo.numbers.endswith(", by chance 1 in 9.1")
+    assert ppo.numbers.endswith(", by chance 1 in 28")
+    few = judge(results, holds="sampo")
+    assert few.outcome == "not decided"
+    assert "sampo 0 of 5 (0 to 43%), by chance 1 in 32; 6 seeds" in few.numbers
+
+
+def test_collapses_of_two_methods_are_held_against_each_other(
+    tmp_path: Path, current_track: CurrentTrack
+) -> None:
+    counts = {"cispo": (4, 4), "cispo_sm": (0, 4), "sapo": (1, 4), "gspo": (4, 4), "grpo": (5, 5)}
     results = collapsing(tmp_path, current_track, counts)
     verdict = judge(results, collapses="cispo", holds="cispo_sm")
     assert verdict.outcome == "reproduced"
-    # Wilson: 4 of 4 is 51 to 100%, 0 of 4 is 0 to 49%; 0 of 3 is 0 to 56%, which leaves it open.
+    # Of the 70 ways to choose the 4 collapsed of 8, one; Wilson: 4 of 4 is 51 to 100%.
     assert verdict.numbers == (
-        "cispo 4 of 4 after update 2, 2, 2, 2 (51 to 100%), by chance 1 in 16; "
-        "cispo_sm 0 of 4 (0 to 49%), by chance 1 in 16"
+        "cispo 4 of 4 after update 2, 2, 2, 2 (51 to 100%); cispo_sm 0 of 4 (0 to 49%); "
+        "by chance 1 in 70"
     )
-    assert judge(results, holds="grpo").outcome == "not decided"
+    opposite = judge(results, collapses="cispo_sm", holds="cispo")
+    assert opposite.outcome == "contradicted" and opposite.numbers.endswith("; by chance 1 in 70")
+    # Of the 56 ways to choose 5 of 8, 4 have all of one method's.
+    almost = judge(results, collapses="cispo", holds="sapo")
+    assert almost.outcome == "not decided" and almost.numbers.endswith("; by chance 1 in 14")
+    alike = judge(results, collapses="cispo", holds="gspo")
+    assert alike.outcome == "not decided" and alike.numbers.endswith("; by chance 1 in 1.0")
+    for first, second in (("grpo", "sapo"), ("sapo", "cispo_sm"), ("grpo", "cispo_sm")):
+        one, other = (results.methods[name] for name in (first, second))
+        table = [[len(m.collapsed), len(m.runs) - len(m.collapsed)] for m in (one, other)]
+        rare = fisher_exact(table, alternative="greater").pvalue <= 1 / 40
+        assert (judge(results, collapses=first, holds=second).outcome == "reproduced") == rare
     # They are told beside a difference, too.
     better = judge(results, better=["cispo_sm", "cispo"]).numbers
     assert (
         "; collapsed: cispo_sm 0 of 4 (0 to 49%), cispo 4 of 4 after update 2, 2, 2, 2 (" in better
     )
     assert "collapsed" not in judge(results, better=["cispo_sm", "cispo_sm"]).numbers
-    assert judge(results, collapses="cispo_sm").outcome == "contradicted"
-    assert judge(results, holds="gspo").outcome == "contradicted"
-    assert judge(results, holds="sapo").outcome == "not decided"
-    assert judge(results, collapses="sapo", holds="cispo_sm").outcome == "not decided"
-    assert judge(results, collapses="sapo", holds="gspo").outcome == "contradicted"
 
 
 def test_a_late_loss_is_told_apart_from_a_collapse(
@@ -201,7 +237,16 @@ def test_a_late_loss_is_told_apart_from_a_collapse(
     ]
     results = results_of("fixed", [PANEL], [each.cell for each in finished], finished)
     assert results.methods["grpo"].collapsed == (2,)
-    assert results.methods["grpo"].faded == (1,)
+    assert results.methods["grpo"].faded == {1: ("mean",)}
+    # With three validations only a collapse itself shows.
+    assert results.methods["grpo"].collapse_shows
+    held = results_of("fixed", [PANEL], [finished[2].cell], finished[2:])
+    assert not held.methods["grpo"].collapse_shows
+    longer = finish(
+        tmp_path / "results", Cell("fixed", "gspo", 0), current_track, [0], (6, 6, 6, 6, 6)
+    )
+    known = results_of("fixed", [PANEL], [longer.cell], [longer])
+    assert known.methods["gspo"].collapse_shows
 
 
 def test_a_claim_about_what_the_study_does_not_run_is_incomplete(

@@ -94,7 +94,7 @@ def test_at_equal_seconds_a_slower_track_is_behind(tmp_path: Path, tiny_tracks: 
     outcome, said = compare(found, "fixed", "tuned", at="seconds")
     assert outcome == "not decided"
     assert said.endswith(
-        "; not judged, since the machine was shared: tuned had the processor for 25% of its time"
+        "; not judged, since the machine was shared: a run on tuned had 0.25 cores, 0.9 are needed"
     )
 
 

@@ -86,7 +86,7 @@ def test_one_fortunate_split_shows_no_warning() -> None:
     assert "warned of 5 of 10 (24 to 76%) collapsed runs of the second half" in text
     assert "points. In 100 other splits into halves" in text
     assert "is +50.0 [+11.7, " in text
-    assert "lie between +0.0 and +50.0, and that of this split is above" in text
+    assert "lie between +0.0 and +50.0, and that of this split is larger than in" in text
     assert "**These runs do not show that the rule warns of anything**" in text
 
 
@@ -117,3 +117,16 @@ def test_too_few_runs_are_no_test() -> None:
         text = early_warning_page(few)
         check_markdown(text)
         assert "There are too few runs for a test" in text
+
+
+def test_what_comes_of_it_without_runs_that_lost_half_is_said() -> None:
+    """Of c, whose second seed has 0.7 in its divergence, 0.5 warns only where that one is out."""
+    late = run("c", 1, 0.7, None)
+    some = [each for each in runs(2, 0.5) if (each.recipe, each.seed) != ("c", 1)]
+    assert "half of their best count" not in early_warning_page([*some, late])
+    text = " ".join(early_warning_page([*some, late], {("stress", "c", 1)}).split())
+    assert (
+        "- 1 run that ended at half of their best count as runs that did not collapse. Without "
+        f"them the first half chooses `{KL}` above 0.1, which warned of 2 of 2 in the second, with "
+        "0 of " in text
+    )

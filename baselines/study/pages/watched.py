@@ -1,0 +1,42 @@
+"""The runs of a study as early warning sees them."""
+
+from collections.abc import Mapping
+
+from baselines.study.methods import TrackResults, collapse_of
+from benchmark.logs.curves import run_curves_of
+from benchmark.logs.equal_progress import SUCCESS
+from benchmark.stability.collapse import fall_update
+from benchmark.stability.early_warning import WatchedRun
+
+
+def watched_runs(found: Mapping[str, TrackResults]) -> tuple[WatchedRun, ...]:
+    """The finished runs of all tracks.
+
+    A run that ended before its time fell there, if its curve does not say where.
+    """
+    runs = []
+    for track, results in found.items():
+        for method in results.methods.values():
+            for log in method.logs:
+                collapse, fall = collapse_of(log), fall_update(log)
+                fall = collapse if fall is None else fall
+                curves = run_curves_of(log).curves
+                played = curves[SUCCESS].steps.tolist()
+                before = [at for at in played if fall is not None and at < fall]
+                unfallen = max(before, default=None)
+                runs.append(
+                    WatchedRun(
+                        track, method.recipe, log.start.seed, curves, collapse, fall, unfallen
+                    )
+                )
+    return tuple(runs)
+
+
+def halved_runs(found: Mapping[str, TrackResults]) -> frozenset[tuple[str, str, int]]:
+    """Track, recipe and seed of runs that did not collapse and lost half (`RecipeRuns.faded`)."""
+    return frozenset(
+        (track, method.recipe, seed)
+        for track, results in found.items()
+        for method in results.methods.values()
+        for seed in method.faded
+    )
