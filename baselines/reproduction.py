@@ -12,6 +12,7 @@ from typing import Any, Final
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
+from baselines.algorithms.part import load_entry_points
 from baselines.algorithms.plugins import Plugin
 from baselines.config.layers import RECIPES, SCALES, Settings, names, resolve
 from baselines.config.schema import TrainConfig
@@ -145,6 +146,7 @@ def logged_configuration(start: Start) -> tuple[TrainConfig, Mapping[str, Mappin
     Raises:
         UserError: It has a setting or a value that this version does not know.
     """
+    load_entry_points()
     given = {k: v for k, v in start.configuration.items() if k not in ("tasks", "seed")}
     try:
         # As JSON: tuples are lists in a log.

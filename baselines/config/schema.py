@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, SerializeAsAny, model_validator
 
-from baselines.algorithms.advantage.base import Advantage
+from baselines.algorithms.advantage.base import Advantage, WithCritic
 from baselines.algorithms.aggregation import Aggregation
 from baselines.algorithms.clipping.base import Clipping
 from baselines.algorithms.part import Count, Decay, Finite, NotNegative, Part, Positive, by_name
@@ -48,7 +48,7 @@ class Rollout(Part):
             log-probabilities would be those of another distribution than the trainer's.
         max_turns: Turn limit, of all tasks or by task; None for the task's own. Tasks that are not
             named use their own.
-        concurrency: Episodes in flight; None for all at once.
+        concurrency: Episodes in flight, over all batches that are under way; None for all at once.
         max_staleness: Asynchronous rollouts: episodes are played while the policy is updated, and
             no row is older than this many updates. None is synchronous: always 0.
     """
@@ -250,6 +250,11 @@ class TrainConfig(Part):
                 f"{self.advantage.name} has one for a row: use kl.place=loss"
             )
         return self
+
+    @property
+    def needs_critic(self) -> bool:
+        """Whether the advantage looks at a critic's values."""
+        return isinstance(self.advantage, WithCritic)
 
     @property
     def needs_reference(self) -> bool:

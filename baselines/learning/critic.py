@@ -120,7 +120,8 @@ class Critic:
             was skipped.
         """
         loss = 0.0
-        for number, batch in enumerate(batches):
+        device = self._accelerator.device
+        for number, batch in enumerate(each.to(device) for each in batches):
             at_once = number == len(batches) - 1 or is_sharded(self._accelerator)
             with nullcontext() if at_once else self._accelerator.no_sync(self.network):
                 errors = value_loss(

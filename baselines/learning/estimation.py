@@ -28,11 +28,11 @@ def estimate(
         config: What is chosen.
         rows: All rows of a rollout, of all processes.
         entropies: (T,) per row under the old policy; only EMPG looks at them.
-        values: (T,) per row by the critic; only GAE looks at them.
+        values: (T,) per row by the critic; only a `WithCritic` looks at them.
         distances: (T,) per row, estimated KL to the init; only with KL in the reward.
 
     Returns:
-        (T,) advantages per row, 0 where masked, and the critic's targets (GAE only).
+        (T,) advantages per row, 0 where masked, and the critic's targets, if there is one.
     """
     mask = padded([torch.from_numpy(row.response_mask * (not row.masked)) for row in rows]).float()
     in_scores = config.penalty_in == "scores"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ from tasks.chat.images import Image
 from tasks.errors import UserError
 
 Ids = npt.NDArray[np.integer]
+NO_IMAGE_SIDE: Final = (
+    "optimization.freeze_vision: the model reads only text; leave the setting out"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,9 +49,7 @@ def freeze_vision(model: torch.nn.Module) -> None:
     sides = [getattr(part, "visual", None) for part in model.modules()]
     side = next((each for each in sides if isinstance(each, torch.nn.Module)), None)
     if side is None:
-        raise UserError(
-            "optimization.freeze_vision: the model reads only text; leave the setting out"
-        )
+        raise UserError(NO_IMAGE_SIDE)
     for weight in side.parameters():
         weight.requires_grad_(False)
 

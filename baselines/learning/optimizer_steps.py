@@ -7,11 +7,11 @@ that neither the number of processes nor the size of micro-batches moves a resul
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import torch
 from accelerate import Accelerator
@@ -43,6 +43,7 @@ from tasks.seeding import stable_seed
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+B = TypeVar("B", bound=ForwardBatch)
 Tensors = list[torch.Tensor | None]
 
 
@@ -61,7 +62,7 @@ class Updater:
         model: The policy, prepared.
         optimizer: Its optimizer, prepared.
         config: What is chosen.
-        critic: For GAE.
+        critic: Where the advantage needs one (`WithCritic`).
         share_prefix: Compute the instructions that padded rows share once per micro-batch; not
             with FSDP, whose hooks expect one forward pass, nor with gradient checkpointing, which
             keeps no cache. A model with tree attention gets packed rows instead, always.
@@ -124,7 +125,7 @@ class Updater:
         entropies: Tensors = [None] * len(rows)
         temperature = self.config.rollout.temperature
         with torch.no_grad():
-            for batch in self._micro_batches(rows, chosen):
+            for batch in self._moved(self._micro_batches(rows, chosen)):
                 with self.accelerator.autocast():
                     values = evaluate_tokens(model or self.model, batch, temperature, entropy)
                 _scatter(batch, values.log_probs, rows, tempered)
@@ -138,7 +139,7 @@ class Updater:
         assert self.critic is not None
         values: Tensors = [None] * len(rows)
         with torch.no_grad():
-            for batch in self._padded_batches(rows, range(len(rows))):
+            for batch in self._moved(self._padded_batches(rows, range(len(rows)))):
                 _scatter(batch, self.critic.values(batch), rows, values)
         return self._share(values)
 
@@ -197,7 +198,7 @@ class Updater:
         if rule is not None and rule.denominator == "kept" and not fresh:
             kept = self._kept(rule, values, batches, whole, tally)
         loss = 0.0
-        for number, batch in enumerate(batches):
+        for number, batch in enumerate(self._moved(batches)):
             last = number == len(batches) - 1
             # FSDP would keep whole gradients: it sums and deals them out after each micro-batch.
             at_once = last or is_sharded(accelerator)
@@ -289,7 +290,7 @@ class Updater:
         """
         masks: list[torch.Tensor | None] = []
         left = Totals(0.0, 0.0, 0.0)
-        for batch in batches:
+        for batch in self._moved(batches):
             with torch.no_grad(), self.accelerator.autocast():
                 now = evaluate_tokens(self.model, batch, self.config.rollout.temperature)
             kept = _kept_rows(rule, now.log_probs, batch, values, tally)
@@ -313,8 +314,11 @@ class Updater:
         tokens = self.config.optimization.micro_batch_tokens
         mine = self._mine(rows, chosen)
         batches = split(rows, mine, tokens, self.share_prefix, self.reader) if mine else []
-        batches += self._fillers(rows, len(batches))
-        return [batch.to(self.accelerator.device) for batch in batches]
+        return batches + self._fillers(rows, len(batches))
+
+    def _moved(self, batches: Iterable[B]) -> Iterator[B]:
+        """Micro-batches on the device, one at a time: those with images are large."""
+        return (batch.to(self.accelerator.device) for batch in batches)
 
     def _mine(self, rows: Sequence[Row], chosen: Sequence[int]) -> list[int]:
         """This process's share of rows."""

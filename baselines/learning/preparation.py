@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from accelerate import Accelerator
 
-from baselines.algorithms.advantage.gae import GAE
+from baselines.algorithms.advantage.base import WithCritic
 from baselines.config.run import TrainingRun
 from baselines.config.schema import Optimization
 from baselines.learning.adamw import make_optimizer
@@ -110,7 +110,7 @@ def make_updater(run: TrainingRun, accelerator: Accelerator) -> Updater:
         freeze_vision(policy)
     critic = None
     chosen = run.config.advantage
-    if isinstance(chosen, GAE):
+    if isinstance(chosen, WithCritic):
         assert run.init.path is not None
         critic = Critic(
             accelerator,

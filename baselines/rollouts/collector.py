@@ -192,8 +192,7 @@ class Collector:
             done += 1
             count(done, len(all_jobs))
 
-        concurrency = self.config.rollout.concurrency or max(len(all_jobs), 1)
-        await play(all_jobs, self._engine, concurrency, keep, self._host)
+        await play(all_jobs, self._engine, self._places(len(all_jobs)), keep, self._host)
         return [
             played_group(
                 [t for t in trajectories if t is not None],
@@ -203,6 +202,13 @@ class Collector:
             )
             for (source, number), trajectories in zip(places, played, strict=True)
         ]
+
+    def _places(self, jobs: int) -> int:
+        """Episodes of a batch that are in flight: batches that are under way share what is."""
+        rollout = self.config.rollout
+        if rollout.concurrency is None:
+            return max(jobs, 1)
+        return max(rollout.concurrency // (1 + (rollout.max_staleness or 0)), 1)
 
 
 def _outcomes(group: PlayedGroup, dynamic: Dynamic) -> Sequence[float]:

@@ -100,7 +100,7 @@ def estimate_memory(
     frozen = (4 * count - (2 * halved if narrow else 0)) / share
     own = count - (sizes.vision if optimization.freeze_vision else 0)
     trained = (own if lora is None else sizes.updates) / share
-    if config.advantage.needs_critic:
+    if config.needs_critic:
         trained += count / share
     parts = {
         "weights": 4 * trained + (4 * (count - own) / share if lora is None else frozen),

@@ -31,6 +31,7 @@ def step_flops(
     rows: Sequence[Row],
     epochs: float,
     frozen: bool = False,
+    critic: bool = False,
 ) -> float:
     """Floating-point operations of forward and backward passes, as MFU counts them.
 
@@ -45,6 +46,7 @@ def step_flops(
         epochs: Times that each is, on the average.
         frozen: LoRA: the weights have no gradients, which is 2 less per parameter and token. What
             its updates add is left out.
+        critic: A network of the same size but for the last layer is trained beside it.
     """
     text = model.get_text_config(decoder=True)
     head = text.vocab_size * text.hidden_size
@@ -55,7 +57,9 @@ def step_flops(
     products = body * sum(lengths) + head * sum(len(row.response_ids) for row in rows)
     pairs = sum(length**2 for length in lengths)
     attention = text.num_hidden_layers * width * pairs
-    return float(epochs * ((4 if frozen else 6) * products + 6 * attention))
+    own = (4 if frozen else 6) * products + 6 * attention
+    beside = 6 * (body * sum(lengths) + attention) if critic else 0
+    return float(epochs * (own + beside))
 
 
 def speed_metrics(
@@ -82,9 +86,11 @@ class ThroughputMeter:
     Args:
         accelerator: Processes and devices.
         model: The policy, prepared.
+        critic: A critic is trained beside it.
     """
 
-    def __init__(self, accelerator: Accelerator, model: Any) -> None:
+    def __init__(self, accelerator: Accelerator, model: Any, critic: bool = False) -> None:
+        self._critic = critic
         self._processes = accelerator.num_processes
         self._config = accelerator.unwrap_model(model).config
         self._frozen = has_updates(model)
@@ -99,7 +105,9 @@ class ThroughputMeter:
 
     def note(self, rows: Sequence[Row], epochs: float) -> None:
         """Rows were learned from so many times on the average."""
-        self._flops += step_flops(self._config, self._parameters, rows, epochs, self._frozen)
+        self._flops += step_flops(
+            self._config, self._parameters, rows, epochs, self._frozen, self._critic
+        )
 
     def metrics(self, seconds: float | None) -> Metrics:
         """`speed/` numbers of what was noted since the last time, in so many seconds."""

@@ -101,7 +101,7 @@ class Trainer:
         self._handed_gib = 0.0
         plays = accelerator.is_main_process or not self.shards.main_alone
         self._sync = SyncCheck(self.engine if plays else None)
-        self._speed = ThroughputMeter(accelerator, self.learner.model)
+        self._speed = ThroughputMeter(accelerator, self.learner.model, self.config.needs_critic)
 
     async def train(self) -> str | None:
         """Make all updates that are left.
@@ -232,7 +232,7 @@ class Trainer:
             advantages = learner.advantages(rows, values)
             stats = learner.steps(rows, plan, values, advantages)
             found = learner.metrics(rows, values, advantages, stats, number)
-            made = (found["policy/optimizer_steps"] or 0) / len(plan)
+            made = (found["policy/optimizer_steps"] or 0) / max(len(plan), 1)
             trained = [row for row in rows if not row.masked]
             self._speed.note(trained, made * self.config.optimization.epochs)
             return found | {"policy/learning_rate": rate}

@@ -20,10 +20,13 @@ from baselines.algorithms.clipping.gspo import GSPO
 from baselines.algorithms.part import ENTRY_POINTS, load_entry_points
 from baselines.algorithms.plugins import load_plugin
 from baselines.config.layers import resolve
+from baselines.reproduction import logged_configuration
 from benchmark.cli.main import main
+from benchmark.logs.lines import Start
 from benchmark.logs.metrics import METRICS, VALIDATION_METRICS
 from benchmark.logs.training_log import LOG, read_training_log
 from tasks.errors import UserError
+from tests.support.training.logs import start_line
 
 FOLDER = Path(baselines.__file__).parent
 RECIPES = (FOLDER / "recipes" / "README.md").read_text("utf-8")
@@ -125,6 +128,12 @@ def test_a_package_brings_a_rule_by_its_entry_point(
         resolve(recipe, "tiny", ["sokoban"])
     # What is installed is looked up once in a process.
     load_entry_points.cache_clear()
+    # The log of a run with it is read as well.
+    grpo = resolve("grpo", "tiny", ["sokoban"]).model_dump(mode="json")
+    load_entry_points.cache_clear()
+    line = start_line("spo", configuration=grpo | {"clipping": {"name": "spo", "clip": 0.2}})
+    logged = logged_configuration(Start.model_validate(line))[0]
+    assert logged.clipping.model_dump()["clip"] == 0.2
     assert resolve(recipe, "tiny", ["sokoban"]).clipping.model_dump()["clip"] == 0.1
     names.write_text(f"[{ENTRY_POINTS}]\nother = not_there_at_all\n")
     load_entry_points.cache_clear()

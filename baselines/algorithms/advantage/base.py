@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from baselines.algorithms.advantage.groups import Over, Single, Variance, group_relative
-from baselines.algorithms.part import Choice
+from baselines.algorithms.part import Choice, Positive
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class RowBatch:
         mask: (N, T) floats, 1 for counted tokens; a masked row has none.
         token_costs: (N, T): what each token costs, KL in the reward; 0 where there is none.
         entropies: (T,) a row, of the old policy; only where `needs_entropies`.
-        values: (T,) a row, by the critic; only where `needs_critic`.
+        values: (T,) a row, by the critic; only of a `WithCritic`.
     """
 
     scores: Tensor
@@ -64,7 +64,6 @@ class Advantage(Choice):
         needs_groups: It compares the episodes of a group.
         needs_turns: It compares turns of episodes, so that a row must be one.
         needs_entropies: It looks at entropies of the old policy.
-        needs_critic: It looks at a critic's values.
         of_tokens: It gives one advantage a token instead of one a row.
         task_normalized: Token-level advantages of each task are standardized in the end (AgentRL,
             arXiv 2510.04206, Eq. 1).
@@ -73,17 +72,42 @@ class Advantage(Choice):
     needs_groups: ClassVar[bool] = True
     needs_turns: ClassVar[bool] = False
     needs_entropies: ClassVar[bool] = False
-    needs_critic: ClassVar[bool] = False
     of_tokens: ClassVar[bool] = False
     task_normalized: bool = False
 
     @abstractmethod
     def of(self, rows: RowBatch) -> Tensor:
-        """(N,) advantages of rows, or (N, T) of tokens where `of_tokens`."""
+        """(N,) advantages of rows, or (N, T) of tokens where `of_tokens`.
+
+        A function of its rows alone: an update can ask for it again, for the same rollout without
+        penalties (`policy/penalty_share`).
+        """
 
     def with_targets(self, rows: RowBatch) -> tuple[Tensor, Tensor | None]:
         """What `of` gives, and (N, T) targets of the critic; None where there is none."""
         return self.of(rows), None
+
+
+class WithCritic(Advantage):
+    """What looks at a critic's values (`RowBatch.values`): where it is chosen, one is trained.
+
+    Attributes:
+        clip_range: How far a value may move in an update (`value_loss`).
+        learning_rate: The critic's.
+    """
+
+    needs_groups: ClassVar[bool] = False
+    of_tokens: ClassVar[bool] = True
+    clip_range: Positive = 0.5
+    learning_rate: Positive = 1e-5
+
+    def of(self, rows: RowBatch) -> Tensor:
+        """(N, T) advantages of tokens."""
+        return self.with_targets(rows)[0]
+
+    @abstractmethod
+    def with_targets(self, rows: RowBatch) -> tuple[Tensor, Tensor]:
+        """(N, T) advantages of tokens, and (N, T) targets of the critic."""
 
 
 class Relative(Advantage):

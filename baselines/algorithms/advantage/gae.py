@@ -1,17 +1,17 @@
 """Generalized advantage estimation and the critic's loss, for PPO."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from baselines.algorithms.advantage.base import Advantage, RowBatch, padded
+from baselines.algorithms.advantage.base import RowBatch, WithCritic, padded
 from baselines.algorithms.masked import counted_tokens, masked_whiten
-from baselines.algorithms.part import Positive, Share
+from baselines.algorithms.part import Share
 
 
-class GAE(Advantage):
+class GAE(WithCritic):
     """Generalized advantage estimation with a critic (PPO).
 
     Attributes:
@@ -19,13 +19,8 @@ class GAE(Advantage):
         lam: 0 trusts the critic, 1 the returns.
         discount: What gamma counts. By tokens, 0.95 leaves nothing of a reward 200 tokens earlier
             (4e-5); by turns, tokens of one turn share it, and a row of one turn has no discount.
-        clip_range: How far a value may move in an update (`value_loss`).
-        learning_rate: The critic's.
     """
 
-    needs_groups: ClassVar[bool] = False
-    needs_critic: ClassVar[bool] = True
-    of_tokens: ClassVar[bool] = True
     name: Literal["gae"] = "gae"
     gamma: Share = 1.0
     lam: Share = 1.0
@@ -33,12 +28,6 @@ class GAE(Advantage):
     discount: Annotated[
         Literal["tokens", "turns"], Field(exclude_if=lambda value: value == "tokens")
     ] = "tokens"
-    clip_range: Positive = 0.5
-    learning_rate: Positive = 1e-5
-
-    def of(self, rows: RowBatch) -> Tensor:
-        """(N, T) advantages of tokens."""
-        return self.with_targets(rows)[0]
 
     def with_targets(self, rows: RowBatch) -> tuple[Tensor, Tensor]:
         """(N, T) advantages of tokens, and the critic's targets."""

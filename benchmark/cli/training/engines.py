@@ -241,11 +241,18 @@ def _servers(
     return OpenAIEngine(
         options.endpoints,
         arguments.served_model or training.init.identity.name,
-        in_flight=options.concurrency,
+        # Each batch under way is as large as the one of a synchronous run.
+        in_flight=options.concurrency * _batches(training),
         transfer=weight_transfer(training, arguments),
         chat=options.chat,
         text=Chat.load(training.init.path),
     )
+
+
+def _batches(training: "TrainingRun") -> int:
+    """Batches of episodes that can be under way at once."""
+    rollout = training.config.rollout
+    return 1 if rollout.concurrency else 1 + (rollout.max_staleness or 0)
 
 
 def weight_transfer(training: "TrainingRun", arguments: argparse.Namespace) -> "WeightTransfer":

@@ -23,6 +23,7 @@ from benchmark.cli.training.choices import (
     task_shares,
     template_setting,
 )
+from benchmark.cli.training.early_checks import check_run, inert_text
 from benchmark.cli.training.engines import (
     TIS_CAP,
     check_engine,
@@ -75,6 +76,9 @@ def run(arguments: argparse.Namespace) -> int:
     training = replace(training, plugins={name: each.sha256 for name, each in plugins.items()})
     check_trackers(arguments.tracker)
     check_engine(training, arguments, processes)
+    check_run(training, processes)
+    if (said := inert_text(training)) is not None:
+        _note(said)
     set_threads(arguments.threads)
     make, tuning = partial(_train, arguments=arguments), None
     if track is not None and origin is not None:

@@ -276,6 +276,24 @@ async def test_no_row_is_older_than_the_bound(staleness: int, seconds: float) ->
         assert max(ages) == staleness
 
 
+async def test_batches_that_are_under_way_share_the_episodes_in_flight() -> None:
+    most = {}
+    for concurrency in ("4", "null"):
+        engine = ByteEngine(wait, 0.002)
+        seen = most.setdefault(concurrency, [])
+        async with asynchronous(1, engine, f"rollout.concurrency={concurrency}") as collector:
+            for update in range(1, 4):
+                playing = asyncio.create_task(collector.collect(update))
+                while not playing.done():
+                    seen.append(engine.under_way)
+                    await asyncio.sleep(0.001)
+                await playing
+                await engine.load_weights((), update)
+                collector.advance(8)
+    # Two batches of 2 groups of 2 episodes.
+    assert max(most["4"]) == 4 and max(most["null"]) == 8
+
+
 @pytest.mark.parametrize("staleness", [0, 1])
 async def test_the_bound_holds_where_updates_take_several_batches(staleness: int) -> None:
     engine, version = ByteEngine(experts_and_idlers()), 0

@@ -29,6 +29,13 @@ def test_products_and_attention_are_counted(tied: bool, parameters: int) -> None
     by_hand = 6 * (1_000 * 12 + 200 * 5 + 3 * 16 * (25 + 49))
     assert step_flops(config, parameters, [row(3, 2), row(4, 3)], 1) == by_hand
     assert step_flops(config, parameters, [row(3, 2), row(4, 3)], 2) == 2 * by_hand
+    # A critic has the same but for the last layer, and is trained whole beside a frozen policy.
+    critic = 6 * (1_000 * 12 + 3 * 16 * (25 + 49))
+    both = step_flops(config, parameters, [row(3, 2), row(4, 3)], 1, critic=True)
+    assert both == by_hand + critic
+    frozen = 4 * (1_000 * 12 + 200 * 5) + 6 * 3 * 16 * (25 + 49)
+    both = step_flops(config, parameters, [row(3, 2), row(4, 3)], 1, frozen=True, critic=True)
+    assert both == frozen + critic
 
 
 def test_a_share_of_what_the_gpu_can_do() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import yaml
 from baselines.config.layers import RECIPES, names
 from baselines.learning.estimation import penalties_took_over
 from baselines.learning.learner import Learner
+from baselines.rollouts.rows import Row
 from benchmark.engines.core.base import Engine, Generation, Request
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.logs.training_log import LOG, read_training_log
@@ -87,6 +89,19 @@ def test_an_update_whose_episodes_are_all_masked_learns_nothing(tmp_path: Path) 
     line = train(tmp_path / "run", "grpo", own, tasks=("tir_math",))[0]
     assert line["rollout/masked"] == line["rollout/episodes"] == 8
     assert line["policy/optimizer_steps"] == 0
+
+
+class Choosy(Learner):
+    """Finds nothing worth learning."""
+
+    def plan(self, rows: Sequence[Row], number: int) -> list[list[int]]:
+        del rows, number
+        return []
+
+
+def test_a_learner_may_leave_out_all_rows(tmp_path: Path) -> None:
+    (line,) = train(tmp_path / "run", "grpo", ("optimization.updates=1",), learner=Choosy)
+    assert line["policy/optimizer_steps"] == 0 < line["rollout/episodes"]
 
 
 class Doubtful(Learner):

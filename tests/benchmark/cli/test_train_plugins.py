@@ -75,6 +75,36 @@ def test_a_run_names_its_code_and_is_not_resumed_with_another(
     assert train(place, *plugin) == 0
 
 
+VALUED = '''from typing import Literal
+
+from torch import Tensor
+
+from baselines.algorithms.advantage.base import RowBatch, WithCritic, padded
+
+
+class Valued(WithCritic):
+    """What a token's reward is above its value."""
+
+    name: Literal["valued"] = "valued"
+
+    def with_targets(self, rows: RowBatch) -> tuple[Tensor, Tensor]:
+        return (rows.token_rewards - padded(rows.values)) * rows.mask, rows.token_rewards
+'''
+
+
+@pytest.mark.slow
+def test_an_advantage_with_a_critic_gets_one(place: Path) -> None:
+    (place / "valued.py").write_text(VALUED)
+    recipe = RECIPE.replace("{name: rank}", "{name: valued, learning_rate: 1.0e-4}")
+    (place / "ranked.yaml").write_text(recipe)
+    try:
+        assert train(place, "--plugin", str(place / "valued.py")) == 0
+    finally:
+        Advantage.choices.pop("valued", None)
+    line = json.loads((place / "run" / LOG).read_text().splitlines()[1])
+    assert line["critic/loss"] > 0
+
+
 @pytest.mark.slow
 def test_a_run_without_plugins_has_no_such_field(tmp_path: Path) -> None:
     (tmp_path / "ranked.yaml").write_text(RECIPE.replace("rank}", "grpo}"))

@@ -1,0 +1,65 @@
+"""What of a run can be refused, or said, before anything is loaded or started."""
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from benchmark.evaluation.protocol import IMAGES, VIEW
+from tasks.errors import UserError, suggestion
+
+if TYPE_CHECKING:
+    from baselines.config.run import TrainingRun
+
+
+def check_run(training: "TrainingRun", processes: int) -> None:
+    """Refuse what would end a run only after engines or servers have started.
+
+    Args:
+        training: The run.
+        processes: That train.
+
+    Raises:
+        UserError: A panel is unknown, a library is not there, the model has no image side to
+            freeze, or several processes would see images in some tasks alone.
+    """
+    from baselines.learning.images import NO_IMAGE_SIDE
+
+    config, optimization = training.config, training.config.optimization
+    panel = config.validation.panel
+    for task in training.tasks:
+        if panel is not None and panel not in task.panels():
+            near = suggestion(panel, tuple(task.panels()))
+            raise UserError(f"validation.panel: {task.info.name} has no panel {panel!r}{near}")
+    if optimization.optimizer == "adamw_8bit" and find_spec("torchao") is None:
+        raise UserError(
+            "optimization.optimizer=adamw_8bit needs torchao: pip install 'arlarena-bench[gpu]'"
+        )
+    if optimization.lora is not None and find_spec("peft") is None:
+        raise UserError("optimization.lora needs peft: pip install 'arlarena-bench[lora]'")
+    if optimization.freeze_vision and not _reads_images(training):
+        raise UserError(NO_IMAGE_SIDE)
+    seen = [task.info.name for task in training.tasks if task.settings().get(VIEW) == IMAGES]
+    if processes > 1 and 0 < len(seen) < len(training.tasks):
+        raise UserError(
+            f"several training processes do not go with images in some tasks ({', '.join(seen)}) "
+            "and none in others: in a forward pass, one process would need the image side of the "
+            "model and another one not; use one process (--gpus 1), or train these tasks apart"
+        )
+
+
+def inert_text(training: "TrainingRun") -> str | None:
+    """What is said where the clipping rule has nothing to clip; None where it has."""
+    config, optimization = training.config, training.config.optimization
+    one_step = optimization.mini_batch_rows is None and (optimization.mini_batches or 1) == 1
+    if not one_step or optimization.epochs > 1 or config.tis_cap is not None:
+        return None
+    return (
+        "note: an update has one optimizer step, whose policy is the one that played: ratios are "
+        "1, and clipping and the sequence mask do nothing; methods that differ in them alone are "
+        "the same (optimization.mini_batches, optimization.epochs)"
+    )
+
+
+def _reads_images(training: "TrainingRun") -> bool:
+    from benchmark.engines.core.vision import reads_images
+
+    return training.init.path is not None and reads_images(training.init.path)

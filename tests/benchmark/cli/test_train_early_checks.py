@@ -1,0 +1,68 @@
+"""What `train` refuses or says before anything is loaded."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from benchmark.cli.main import EXIT_USER_ERROR, main, parse
+from benchmark.cli.training import early_checks
+from benchmark.cli.training.early_checks import check_run, inert_text
+from benchmark.cli.training.train import _open_run
+from tasks.errors import UserError
+
+START = ("train", "--recipe", "grpo", "--init")
+
+
+def refused(capsys: pytest.CaptureFixture[str], folder: Path, *own: str) -> str:
+    """The one line that is said; no folder was made."""
+    out = folder / "run"
+    assert main([*START, *own, "--out", str(out)]) == EXIT_USER_ERROR
+    assert not out.exists()
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+def test_what_would_end_a_run_late_is_refused_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny = ("tiny-sokoban", "--set")
+    said = refused(capsys, tmp_path, *tiny, "validation.panel=two_boxs")
+    assert "sokoban has no panel 'two_boxs'; did you mean two_boxes?" in said
+    said = refused(capsys, tmp_path, *tiny, "optimization.freeze_vision=true")
+    assert "the model reads only text" in said
+    missing = {"torchao", "peft"}
+    monkeypatch.setattr(
+        early_checks, "find_spec", lambda name: None if name in missing else find_spec(name)
+    )
+    said = refused(capsys, tmp_path, *tiny, "optimization.optimizer=adamw_8bit")
+    assert "needs torchao: pip install 'arlarena-bench[gpu]'" in said
+    said = refused(capsys, tmp_path, *tiny, "optimization.lora.rank=8")
+    assert "needs peft: pip install 'arlarena-bench[lora]'" in said
+
+
+def test_images_in_some_tasks_need_one_process() -> None:
+    own = ("--task", "sokoban", "--task", "webshop", "--set", "sokoban.view=pixels")
+    run = _open_run(parse([*START, "tiny-sokoban-pixels", *own]))[0]
+    check_run(run, 1)
+    with pytest.raises(UserError, match=r"images in some tasks \(sokoban\) and none in others"):
+        check_run(run, 2)
+    alone = _open_run(parse([*START, "tiny-sokoban-pixels"]))[0]
+    check_run(alone, 2)
+
+
+@pytest.mark.parametrize(
+    ("own", "inert"),
+    [
+        ((), False),
+        (("optimization.mini_batches=1",), True),
+        (("optimization.mini_batches=null",), True),
+        (("optimization.mini_batches=1", "optimization.epochs=2"), False),
+        (("optimization.mini_batches=null", "optimization.mini_batch_rows=64"), False),
+        (("optimization.mini_batches=1", "tis_cap=2"), False),
+    ],
+)
+def test_clipping_that_can_do_nothing_is_said(own: tuple[str, ...], inert: bool) -> None:
+    sets = [word for each in own for word in ("--set", each)]
+    said = inert_text(_open_run(parse([*START, "tiny-sokoban", *sets]))[0])
+    assert (said is not None) == inert
+    assert said is None or said.startswith("note: an update has one optimizer step")
