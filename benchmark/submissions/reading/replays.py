@@ -1,10 +1,11 @@
 """Replays that were made before: by the hash of what was played and of what replayed it.
 
-A replay is a pure function of the records, the code and the panels. One that held is not made again
-as long as none of these changes, so that building a board of many entries takes the time of the new
-ones. Nor is one of an entry that did not hold, or did not end, if it took long: a few of these
-would take the time of all others in every build. What failed quickly is tried again, as a machine
-may fail as well.
+A replay is a pure function of the records, the panels and the code that replays (`REPLAY`). One
+that held is not made again as long as none of these changes, so that building a board of many
+entries takes the time of the new ones. Nor is one of an entry that did not hold, or did not end, if
+it took long: a few of these would take the time of all others in every build. It is tried again
+after any change of the code. What failed quickly is always tried again, as a machine may fail as
+well.
 """
 
 import hashlib
@@ -25,7 +26,32 @@ from tasks.errors import UserError
 from tasks.strict import Strict
 
 _ROOT: Final = Path(__file__).parents[3]
-_JUDGES: Final = ("benchmark", "tasks")
+REPLAY: Final = (
+    "tasks",
+    "benchmark/engines/core/base.py",
+    "benchmark/evaluation/manifest.py",
+    "benchmark/evaluation/protocol.py",
+    "benchmark/evaluation/records.py",
+    "benchmark/evaluation/replay.py",
+    "benchmark/evaluation/response_part.py",
+    "benchmark/evaluation/rollout.py",
+    "benchmark/evaluation/sequences.py",
+    "benchmark/fields.py",
+    "benchmark/flat.py",
+    "benchmark/hosts/base.py",
+    "benchmark/hosts/choose.py",
+    "benchmark/hosts/inline.py",
+    "benchmark/hosts/process.py",
+    "benchmark/hosts/processes.py",
+    "benchmark/hosts/worker.py",
+    "benchmark/model_files.py",
+    "benchmark/models.py",
+    "benchmark/submissions/checks/replay.py",
+)
+"""What can change the replay of a model's run: the tasks, panels included, and all modules that a
+replay imports."""
+ALL: Final = ("benchmark", "tasks")
+"""What can change anything that is found."""
 SLOW_S: Final = 60.0
 """Seconds of replaying an entry after which its refusal is worth keeping."""
 
@@ -88,7 +114,7 @@ class Replays:
             keys: Of its runs.
             limit_s: How long its replay may take now.
         """
-        known = self._content.refused.get(_joined(keys))
+        known = self._content.refused.get(_of_entry(keys))
         return known if known is not None and known.limit_s >= limit_s else None
 
     def refuse(self, keys: Sequence[str], refusal: Refusal) -> None:
@@ -97,7 +123,7 @@ class Replays:
         Raises:
             UserError: The file cannot be written.
         """
-        self._content.refused[_joined(keys)] = refusal
+        self._content.refused[_of_entry(keys)] = refusal
         self._write()
 
     def _write(self) -> None:
@@ -108,13 +134,18 @@ class Replays:
             raise UserError(f"{self._file} cannot be written: {error.strerror}") from error
 
 
-def _joined(keys: Sequence[str]) -> str:
-    return hashlib.sha256(" ".join(keys).encode()).hexdigest()
+def _of_entry(keys: Sequence[str]) -> str:
+    return hashlib.sha256(" ".join((_judge(ALL), *keys)).encode()).hexdigest()
 
 
 def key_of(manifest: Manifest, records: tuple[EpisodeRecord, ...]) -> str:
-    """Hash of a run and of everything that decides on it."""
-    digest = hashlib.sha256(_judge().encode())
+    """Hash of a run and of everything that decides on its replay.
+
+    A scripted policy is also asked again (`check_records`), which is as slow as the replay: there
+    any change of the code counts.
+    """
+    judge = _judge(ALL if manifest.model.kind == "policy" else REPLAY)
+    digest = hashlib.sha256(judge.encode())
     digest.update(manifest.model_dump_json().encode())
     for record in records:
         digest.update(record.model_dump_json().encode() + b"\n")
@@ -122,11 +153,16 @@ def key_of(manifest: Manifest, records: tuple[EpisodeRecord, ...]) -> str:
 
 
 @cache
-def _judge() -> str:
-    """Hash of this program's files, panels included, and of the versions of what is installed."""
+def _judge(places: tuple[str, ...]) -> str:
+    """Hash of files of this program and of the versions of what is installed.
+
+    Args:
+        places: Files, and folders with all that is in them.
+    """
     digest = hashlib.sha256(sys.version.encode())
-    for package in _JUDGES:
-        for path in sorted((_ROOT / package).rglob("*")):
+    for place in places:
+        whole = (_ROOT / place).is_dir()
+        for path in sorted((_ROOT / place).rglob("*")) if whole else [_ROOT / place]:
             if path.is_file() and "__pycache__" not in path.parts:
                 name = path.relative_to(_ROOT).as_posix()
                 content = hashlib.sha256(path.read_bytes()).hexdigest()

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from benchmark.evaluation.records import TurnRecord
 from benchmark.submissions.check import CheckResult, check_submission
-from benchmark.submissions.checks import replay
+from benchmark.submissions.checks import records, replay
 from benchmark.submissions.checks.context import Context
-from benchmark.submissions.reading.replays import Replays, key_of
+from benchmark.submissions.reading.replays import REPLAY, Replays, key_of
 from tasks.errors import UserError
 from tests.benchmark.submissions.conftest import Copies
 from tests.support.submissions.small import INITS, Json
+from tests.test_imports import ROOT, imports, modules
 
 
 def checked(folder: Path, replays: Replays | None, seconds: float = 600) -> CheckResult:
@@ -110,6 +112,36 @@ def test_a_build_that_ends_says_nothing_of_an_entry(policy: Path, tmp_path: Path
     assert finding.problem.startswith("the time of this build ended before the replay; 0 of 256")
     assert context.unfinished
     assert checked(policy, replays).accepted
+
+
+def test_every_module_of_a_replay_decides_whether_one_is_known() -> None:
+    known, needed = modules(), set[Path]()
+    waiting = ["benchmark.evaluation.replay"]
+    while waiting:
+        file = known.get(waiting.pop())
+        if file is not None and file not in needed and file.name != "__init__.py":
+            needed.add(file)
+            waiting += [name for found in imports(file) for name in found.names]
+    of_tasks = ROOT / "tasks"
+    counted = {ROOT / place for place in REPLAY} - {of_tasks}
+    assert {file for file in needed if not file.is_relative_to(of_tasks)} == counted - {
+        ROOT / "benchmark/submissions/checks/replay.py"
+    }
+    assert all(file.is_file() for file in counted)
+
+
+@pytest.mark.slow
+def test_records_of_a_model_are_looked_at_again_where_their_replay_is_known(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "replays.json"
+    assert not [text for text in problems(checked(trained, Replays(file))) if "log_prob" in text]
+
+    def stricter(turn: TurnRecord, *others: object) -> str:
+        return f"log_prob {turn.log_prob} is not liked any more"
+
+    monkeypatch.setattr(records, "_token_fault", stricter)
+    assert any("not liked any more" in text for text in problems(checked(trained, Replays(file))))
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"a": "b"}', '{"held": {"a": "b"}}', "\\x00"])
