@@ -48,7 +48,8 @@ class Rollout(Part):
             log-probabilities would be those of another distribution than the trainer's.
         max_turns: Turn limit, of all tasks or by task; None for the task's own. Tasks that are not
             named use their own.
-        concurrency: Episodes in flight, over all batches that are under way; None for all at once.
+        concurrency: Episodes in flight, in equal parts for the batches that can be under way; None
+            for all at once.
         max_staleness: Asynchronous rollouts: episodes are played while the policy is updated, and
             no row is older than this many updates. None is synchronous: always 0.
     """
@@ -235,6 +236,12 @@ class TrainConfig(Part):
                 f"{self.advantage.name} compares the episodes of a group, but "
                 "rollout.group_size=1 leaves nothing to compare: use "
                 f"{_named(needs_groups=False)}"
+            )
+        batches = 1 + (self.rollout.max_staleness or 0)
+        if self.rollout.concurrency is not None and self.rollout.concurrency < batches:
+            raise ValueError(
+                f"rollout.concurrency={self.rollout.concurrency} is fewer than the {batches} "
+                "batches that rollout.max_staleness lets be under way"
             )
         if alone and self.sampling.dynamic is not None:
             raise ValueError("dynamic sampling would drop every group of one episode")

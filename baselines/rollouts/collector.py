@@ -204,11 +204,11 @@ class Collector:
         ]
 
     def _places(self, jobs: int) -> int:
-        """Episodes of a batch that are in flight: batches that are under way share what is."""
+        """Episodes of a batch that are in flight: its part of what is."""
         rollout = self.config.rollout
         if rollout.concurrency is None:
             return max(jobs, 1)
-        return max(rollout.concurrency // (1 + (rollout.max_staleness or 0)), 1)
+        return rollout.concurrency // (1 + (rollout.max_staleness or 0))
 
 
 def _outcomes(group: PlayedGroup, dynamic: Dynamic) -> Sequence[float]:

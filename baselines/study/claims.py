@@ -8,13 +8,13 @@ are shown. Nor do one or two seeds.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import comb
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
 from baselines.config.layers import RECIPES, names
+from baselines.study.chance import RARE, chance_of_half, chance_of_more, chance_text
 from baselines.study.methods import (
     PanelKey,
     RecipeRuns,
@@ -33,9 +33,6 @@ from tasks.strict import Strict, first_fault
 from tasks.texts import counted, plural
 
 Outcome = Literal["reproduced", "contradicted", "not decided", "incomplete"]
-RARE: Final = Fraction(1, 40)
-"""Chance of what decides a claim about collapse, if nothing is behind it: 2.5% on either side, as
-with the intervals."""
 LEAST_SEEDS: Final = 3
 """Seeds of every method without which nothing is decided."""
 LEAST_OF_ONE: Final = 6
@@ -374,16 +371,25 @@ def _equal_text(first: str, second: str, results: TrackResults) -> str:
 
 
 def _collapses(claim: Claim, results: TrackResults) -> ClaimVerdict:
+    named = [results.methods[name] for name in (claim.collapses, claim.holds) if name]
+    if short := [method for method in named if method.unknown]:
+        said = "; ".join(map(_collapses_text, named))
+        lacking = ", ".join(f"{each.recipe} {each.unknown} of {len(each.runs)}" for each in short)
+        numbers = f"{said}; validations too few to show a collapse: {lacking}"
+        return ClaimVerdict(claim, "not decided", numbers)
     if claim.collapses and claim.holds:
-        one, other = (results.methods[name] for name in (claim.collapses, claim.holds))
-        more, fewer = _more_of_first(one, other), _more_of_first(other, one)
-        numbers = f"{_collapses_text(one)}; {_collapses_text(other)}; {_by_chance(more, fewer)}"
+        one, other = named
+        more, fewer = (
+            chance_of_more(len(x.collapsed), len(x.runs), len(y.collapsed), len(y.runs))
+            for x, y in ((one, other), (other, one))
+        )
+        numbers = f"{_collapses_text(one)}; {_collapses_text(other)}; {chance_text(more, fewer)}"
         return ClaimVerdict(claim, _if_rare(more, fewer), numbers)
-    method = results.methods[claim.collapses or claim.holds or ""]
+    (method,) = named
     runs, collapsed = len(method.runs), len(method.collapsed)
-    many, few = _half_of(runs, collapsed), _half_of(runs, runs - collapsed)
+    many, few = chance_of_half(collapsed, runs), chance_of_half(runs - collapsed, runs)
     wanted = (many, few) if claim.collapses else (few, many)
-    numbers = f"{_collapses_text(method)}, {_by_chance(*wanted)}"
+    numbers = f"{_collapses_text(method)}, {chance_text(*wanted)}"
     return ClaimVerdict(claim, _if_rare(*wanted), numbers)
 
 
@@ -392,31 +398,10 @@ def _collapses_text(method: RecipeRuns) -> str:
     return f"{method.recipe} {collapsed_text(method)}{faded}"
 
 
-def _half_of(runs: int, count: int) -> Fraction:
-    """Chance of at least so many collapsed of some runs, where every second one collapses."""
-    return Fraction(sum(comb(runs, more) for more in range(count, runs + 1)), 2**runs)
-
-
-def _more_of_first(first: RecipeRuns, second: RecipeRuns) -> Fraction:
-    """Chance that at least as many of the collapsed runs of two methods are the first one's.
-
-    Both are taken to collapse equally often; one side of Fisher's exact test.
-    """
-    runs, others = len(first.runs), len(second.runs)
-    own, all_ = len(first.collapsed), len(first.collapsed) + len(second.collapsed)
-    ways = sum(comb(runs, n) * comb(others, all_ - n) for n in range(own, min(runs, all_) + 1))
-    return Fraction(ways, comb(runs + others, all_))
-
-
 def _if_rare(claimed: Fraction, opposite: Fraction) -> Outcome:
     if claimed <= RARE:
         return "reproduced"
     return "contradicted" if opposite <= RARE else "not decided"
-
-
-def _by_chance(*sides: Fraction) -> str:
-    odds = float(1 / min(sides))
-    return f"by chance 1 in {odds:,.0f}" if odds >= 10 else f"by chance 1 in {odds:.1f}"
 
 
 def _above(margin: Interval, least: float) -> Outcome:
@@ -441,8 +426,10 @@ def points(margin: Interval) -> str:
 
 
 def collapsed_text(method: RecipeRuns) -> str:
-    """How many seeds collapsed, where, and the interval of the share."""
+    """How many seeds collapsed, where, and the interval of the share; a dash if none can say."""
     count, runs = len(method.collapsed), len(method.runs)
-    share = collapse_share(method)
     when = f" after update {', '.join(map(str, method.collapsed))}" if count else ""
+    if method.unknown:
+        return f"{count}{when}, {method.unknown} unknown" if count else "-"
+    share = collapse_share(method)
     return f"{count} of {runs}{when} ({range_text(share.low, share.high)})"

@@ -75,12 +75,9 @@ class RecipeRuns:
         return tuple(update for update in updates if update is not None)
 
     @property
-    def collapse_shows(self) -> bool:
-        """Whether their validations are enough to say that runs have not collapsed.
-
-        With as many as are smoothed, or fewer, the last mean still has the init's success in it.
-        """
-        return bool(self.collapsed) or all(len(judged_success(log)) > WINDOW for log in self.logs)
+    def unknown(self) -> int:
+        """Runs that have not collapsed as far as can be seen (`shows_collapse`)."""
+        return sum(not shows_collapse(log) for log in self.logs)
 
     @property
     def faded(self) -> Mapping[int, tuple[str, ...]]:
@@ -332,6 +329,15 @@ def collapse_of(log: TrainingLog) -> int | None:
     """The update after which a run has collapsed, by its curve or by its end before its time."""
     update = collapse_update(log)
     return log.updates[-1].update if update is None and early_stop(log) is not None else update
+
+
+def shows_collapse(log: TrainingLog) -> bool:
+    """Whether a log says if its run has collapsed.
+
+    With as many validations as are smoothed, or fewer, the last mean still has the init's success
+    in it: such a run may have collapsed although nothing shows it.
+    """
+    return collapse_of(log) is not None or len(judged_success(log)) > WINDOW
 
 
 def _faded(log: TrainingLog) -> tuple[str, ...]:

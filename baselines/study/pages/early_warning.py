@@ -161,18 +161,19 @@ def early_warning_page(
         runs=_runs(fallen),
         first=_often(fallen),
         spread=_spread(first, second),
-        without_halved=_without_halved(compared, halved),
+        without_halved=_without_halved(first, second, halved),
         early=sum((each.run.fall or 0) <= blind for each in fallen),
         blind=blind,
     )
 
 
 def _halves(runs: Sequence[WatchedRun], draw: int | None = None) -> tuple[Half, Half]:
-    first, second = (
-        Half(name, half, {signal: rules_of(signal, half) for signal in (*SIGNALS, SUCCESS)})
-        for name, half in zip(HALVES, halves(runs, draw), strict=True)
-    )
+    first, second = map(_half, HALVES, halves(runs, draw))
     return first, second
+
+
+def _half(name: str, runs: Sequence[WatchedRun]) -> Half:
+    return Half(name, tuple(runs), {each: rules_of(each, runs) for each in (*SIGNALS, SUCCESS)})
 
 
 def _fallen(half: Half, other: Half) -> Iterator[FallenRun]:
@@ -383,21 +384,25 @@ def _spread(first: Half, second: Half) -> str:
     )
 
 
-def _without_halved(runs: Sequence[WatchedRun], halved: Collection[tuple[str, str, int]]) -> str:
+def _without_halved(first: Half, second: Half, halved: Collection[tuple[str, str, int]]) -> str:
     """What is chosen and comes of it where runs that lost half without a collapse are left out."""
-    kept = [run for run in runs if (run.track, run.recipe, run.seed) not in halved]
-    if len(kept) == len(runs):
+    kept = [
+        tuple(run for run in half.runs if (run.track, run.recipe, run.seed) not in halved)
+        for half in (first, second)
+    ]
+    lost = len(first.runs) + len(second.runs) - sum(map(len, kept))
+    if not lost or any({run.fall is None for run in runs} != {True, False} for runs in kept):
         return ""
-    first, second = _halves(kept)
-    lost = counted(len(runs) - len(kept), "run")
-    said = f"{lost} that ended at half of their best count as runs that did not collapse"
-    if (rule := first.chosen) is None:
-        return f"{said}; without them no rule is chosen."
-    done = outcome(rule, second.runs)
+    runs = "Of the runs that count as not collapsed"
+    said = f"{runs}, {lost} ended at half of {'their' if lost > 1 else 'its'} best."
+    rule = _half(first.name, kept[0]).chosen
+    if rule is None:
+        return f"{said} Without {'them' if lost > 1 else 'it'} no rule is chosen."
+    done = outcome(rule, kept[1])
     return (
-        f"{said}. Without them the first half chooses `{rule.signal.name}` {_limit(rule)}, which "
-        f"warned of {len(done.leads)} of {done.collapsed} in the second, with {done.false_alarms} "
-        f"of {done.healthy} false alarms."
+        f"{said} Without {'them' if lost > 1 else 'it'} the first half chooses "
+        f"`{rule.signal.name}` {_limit(rule)}, which warned of {len(done.leads)} of "
+        f"{done.collapsed} in the second, with {done.false_alarms} of {done.healthy} false alarms."
     )
 
 

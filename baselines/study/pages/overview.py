@@ -324,8 +324,10 @@ def _fewer(recipe: str, where: Sequence[tuple[TrackResults, Sequence[PanelKey]]]
 def _collapsed(method: RecipeRuns) -> str:
     """A line of a cell: the runs that collapsed, and those that lost half without a collapse."""
     parts = []
-    if method.collapse_shows:
+    if not method.unknown:
         parts.append(f"{len(method.collapsed)} of {len(method.runs)} collapsed")
+    elif method.collapsed:
+        parts.append(f"{len(method.collapsed)} collapsed, {method.unknown} unknown")
     halved = Counter(task for tasks in method.faded.values() for task in tasks)
     if len(method.plays[0]) == 1:
         parts += [f"{count} halved" for count in halved.values()]

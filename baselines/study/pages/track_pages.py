@@ -168,7 +168,7 @@ def page_of(
             "sha256": current_track.track.sha256,
             "budget": " and ".join(f"{limit:,}" for limit in sorted(limits)) or "as many",
             "several_paces": several_paces,
-            "unseen": not all(method.collapse_shows for method in methods),
+            "unseen": any(method.unknown for method in methods),
             "window": (WINDOW - 1) * (current_track.track.settings["validation"]["every"] or 0),
         },
         panels=[
@@ -229,7 +229,7 @@ def _row(
         _success(method.sides(panels)),
         "-" if gain is None else points_text(gain),
         _success(at_equal),
-        collapsed_text(method) if method.collapse_shows else "-",
+        collapsed_text(method),
         "-" if rate is None else f"{rate:g}",
         "-" if episodes is None else f"{episodes:,.0f}",
         "-" if minutes is None else f"{minutes:.1f}",

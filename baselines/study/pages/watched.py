@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from baselines.study.methods import TrackResults, collapse_of
+from baselines.study.methods import TrackResults, collapse_of, shows_collapse
 from benchmark.logs.curves import run_curves_of
 from benchmark.logs.equal_progress import SUCCESS
 from benchmark.stability.collapse import fall_update
@@ -12,12 +12,13 @@ from benchmark.stability.early_warning import WatchedRun
 def watched_runs(found: Mapping[str, TrackResults]) -> tuple[WatchedRun, ...]:
     """The finished runs of all tracks.
 
-    A run that ended before its time fell there, if its curve does not say where.
+    A run that ended before its time fell there, if its curve does not say where. Runs whose
+    validations are too few to show a collapse, and show none, are left out.
     """
     runs = []
     for track, results in found.items():
         for method in results.methods.values():
-            for log in method.logs:
+            for log in filter(shows_collapse, method.logs):
                 collapse, fall = collapse_of(log), fall_update(log)
                 fall = collapse if fall is None else fall
                 curves = run_curves_of(log).curves

@@ -48,12 +48,12 @@ def check_run(training: "TrainingRun", processes: int) -> None:
 
 def inert_text(training: "TrainingRun") -> str | None:
     """What is said where the clipping rule has nothing to clip; None where it has."""
-    config, optimization = training.config, training.config.optimization
+    optimization = training.config.optimization
     one_step = optimization.mini_batch_rows is None and (optimization.mini_batches or 1) == 1
-    if not one_step or optimization.epochs > 1 or config.tis_cap is not None:
+    if not one_step or optimization.epochs > 1:
         return None
     return (
-        "note: an update has one optimizer step, whose policy is the one that played: ratios are "
+        "note: an update has one optimizer step, whose old policy is the current one: ratios are "
         "1, and clipping and the sequence mask do nothing; methods that differ in them alone are "
         "the same (optimization.mini_batches, optimization.epochs)"
     )

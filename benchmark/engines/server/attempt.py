@@ -14,6 +14,11 @@ from benchmark.engines.server.exchange import MAX_BODY, BodyTooLong, Reply, Retr
 from benchmark.engines.server.weights import ServerWeights
 from tasks.seeding import stable_seed
 
+
+class Refused(EngineError):
+    """The server takes no such request."""
+
+
 OF_PROMPT = ("model", "messages", "chat_template_kwargs")
 """What a prompt's length depends on."""
 
@@ -101,12 +106,12 @@ class Attempts:
                 session, json_body({key: fields[key] for key in OF_PROMPT if key in fields})
             )
         elif not is_about_context(reply.body.decode("utf-8", "replace")):
-            raise EngineError(f"HTTP {reply.status}: {message}")
+            raise Refused(f"HTTP {reply.status}: {message}")
         context = context or context_in(message)
         prompt = prompt or prompt_in(message)
         limit = fields[self._dialect.limit_field]
         if context is None or prompt is None or prompt + limit <= context:
-            raise EngineError(f"HTTP {reply.status}: {message}")
+            raise Refused(f"HTTP {reply.status}: {message}")
         if prompt >= context:
             raise PromptTooLong(prompt, context)
         return context - prompt
@@ -125,7 +130,7 @@ class Attempts:
         # A model that was served at the start and is not found now: the probe looks into it.
         if status in (404, 408, 429) or status >= 500:
             raise RetryableError(message, reply.retry_after, busy=status == 429)
-        raise EngineError(message)
+        raise Refused(message)
 
 
 def json_body(fields: dict[str, Any]) -> bytes:

@@ -25,12 +25,11 @@ from benchmark.engines.core.base import (
     EngineDown,
     EngineError,
     Generation,
-    PromptTooLong,
     Request,
     Sampling,
 )
 from benchmark.engines.core.chat import OPENED, Chat
-from benchmark.engines.server.attempt import Attempts, back_off_seconds, json_body
+from benchmark.engines.server.attempt import Attempts, Refused, back_off_seconds, json_body
 from benchmark.engines.server.dialect import ENOUGH_TO_ANSWER, Dialect, advice, is_limit_reached
 from benchmark.engines.server.endpoint import Endpoint, Served, api_key
 from benchmark.engines.server.exchange import BodyTooLong, RetryableError
@@ -358,10 +357,18 @@ class OpenAIEngine(Engine):
                     raise self._gave_up(error) from error
                 failed = endpoint
                 await self._back_off(error, seed, attempt)
-            except PromptTooLong:
+            except Refused as error:
+                self._refused += 1
+                if self._refused < REFUSED:
+                    raise
+                raise EngineDown(
+                    f"{REFUSED} requests in a row were refused, the last with: {error}; the "
+                    "episodes until now are recorded as errors"
+                ) from error
+            except EngineError:
+                # An answer, or a prompt that is too long: the server takes requests.
+                self._refused = 0
                 raise
-            except EngineError as error:
-                raise self._was_refused(error) from error
             else:
                 self._ran_out = self._refused = 0
                 return generation
@@ -379,15 +386,6 @@ class OpenAIEngine(Engine):
         if self._ran_out < HOPELESS:
             return EngineError(cause)
         return EngineDown(f"{cause}; a server that has too much to do needs a lower --concurrency")
-
-    def _was_refused(self, error: EngineError) -> EngineError | EngineDown:
-        self._refused += 1
-        if self._refused < REFUSED:
-            return error
-        return EngineDown(
-            f"{REFUSED} requests in a row were refused, the last with: {error}; fix the cause, "
-            "then play their episodes again with --retry-errors"
-        )
 
 
 async def only_model(address: str) -> str:

@@ -58,7 +58,8 @@ def test_images_in_some_tasks_need_one_process() -> None:
         (("optimization.mini_batches=null",), True),
         (("optimization.mini_batches=1", "optimization.epochs=2"), False),
         (("optimization.mini_batches=null", "optimization.mini_batch_rows=64"), False),
-        (("optimization.mini_batches=1", "tis_cap=2"), False),
+        # It weighs tokens, whatever the ratio.
+        (("optimization.mini_batches=1", "tis_cap=2"), True),
     ],
 )
 def test_clipping_that_can_do_nothing_is_said(own: tuple[str, ...], inert: bool) -> None:

@@ -123,10 +123,10 @@ def test_what_comes_of_it_without_runs_that_lost_half_is_said() -> None:
     """Of c, whose second seed has 0.7 in its divergence, 0.5 warns only where that one is out."""
     late = run("c", 1, 0.7, None)
     some = [each for each in runs(2, 0.5) if (each.recipe, each.seed) != ("c", 1)]
-    assert "half of their best count" not in early_warning_page([*some, late])
+    assert "of its best" not in early_warning_page([*some, late])
     text = " ".join(early_warning_page([*some, late], {("stress", "c", 1)}).split())
     assert (
-        "- 1 run that ended at half of their best count as runs that did not collapse. Without "
-        f"them the first half chooses `{KL}` above 0.1, which warned of 2 of 2 in the second, with "
-        "0 of " in text
+        "- Of the runs that count as not collapsed, 1 ended at half of its best. Without it the "
+        f"first half chooses `{KL}` above 0.1, which warned of 2 of 2 in the second, with 0 of "
+        in text
     )

@@ -89,7 +89,7 @@ def test_a_page_has_table_curves_verdicts_and_what_is_missing(
     # Validations are 2 updates apart.
     assert "the mean of three validations (4 updates from first to last)" in " ".join(text.split())
     assert "Not collapsed, but" not in text
-    assert "A dash: runs with three validations or fewer" in text
+    assert "A dash, or unknown: runs with three validations or fewer" in text
     assert "| cispo | 1 of 2 |" in text
     assert "1 of 1 after update 2 (21 to 100%)" in text
     assert (
@@ -110,14 +110,14 @@ def test_a_late_loss_is_named(folder: Path, current_track: CurrentTrack) -> None
     text = (folder / "results" / "fixed" / "README.md").read_text("utf-8")
     assert "best validation (10% or more) or below: cispo seed 1.\n" in text
     assert (
-        "| cispo 1 of 2 after update 2 (9 to 91%), 1 more at half of their best, "
-        "by chance 1 in 1.3; 6 seeds of each are needed, available: cispo 2 |"
+        "| cispo 1 after update 2, 1 unknown, 1 more at half of their best; validations too few to "
+        "show a collapse: cispo 1 of 2; 6 seeds of each are needed, available: cispo 2 |"
     ) in text
     check_markdown(text)
     readme = folder / "README.md"
     readme.write_text(f"{ALL}\n{END}\n")
     assert study(folder, "page", "--readme", str(readme)) == 0
-    assert "<br>1 of 2 collapsed, 1 halved |" in readme.read_text("utf-8")
+    assert "<br>1 collapsed, 1 unknown, 1 halved |" in readme.read_text("utf-8")
 
 
 @pytest.mark.slow

@@ -221,10 +221,19 @@ async def test_a_server_that_refuses_every_request_stops_the_run() -> None:
             except (EngineError, EngineDown) as error:
                 outcomes.append(type(error).__name__)
                 last = str(error)
-        refused = ["EngineError"] * (REFUSED - 1)
+        refused = ["Refused"] * (REFUSED - 1)
         assert outcomes == [*refused, "fine", *refused, "EngineDown"]
-        assert "HTTP 402: no credit" in last and "--retry-errors" in last
+        assert "HTTP 402: no credit" in last
         assert len(server.requests) == len(script)
+
+
+async def test_answers_that_cannot_be_used_do_not_stop_the_run() -> None:
+    filtered = completion()
+    filtered["choices"][0]["finish_reason"] = "content_filter"
+    async with loopback(says(filtered)) as server, engine(server) as tested:
+        for _ in range(REFUSED + 1):
+            with pytest.raises(EngineError, match="finish_reason content_filter"):
+                await tested.generate(request())
 
 
 async def test_prompts_that_are_too_long_do_not_stop_the_run() -> None:
