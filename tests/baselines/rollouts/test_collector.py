@@ -277,7 +277,7 @@ async def test_no_row_is_older_than_the_bound(staleness: int, seconds: float) ->
 
 
 async def test_batches_that_are_under_way_share_the_episodes_in_flight() -> None:
-    most = {}
+    most: dict[str, list[int]] = {}
     for concurrency in ("4", "null"):
         engine = ByteEngine(wait, 0.002)
         seen = most.setdefault(concurrency, [])
