@@ -14,17 +14,16 @@ from benchmark.engines.server.exchange import MAX_BODY, BodyTooLong, Reply, Retr
 from benchmark.engines.server.weights import ServerWeights
 from tasks.seeding import stable_seed
 
-
-class Refused(EngineError):
-    """The server takes no such request."""
-
-
 OF_PROMPT = ("model", "messages", "chat_template_kwargs")
 """What a prompt's length depends on."""
 
 FIRST_WAIT = 0.25
 LONGEST_WAIT = 30.0
 """Bounds of the back-off between attempts, in seconds."""
+
+
+class Refused(EngineError):
+    """The server takes no such request."""
 
 
 class Attempts:
