@@ -19,13 +19,10 @@ from typing import Any, ClassVar, Literal, Self
 
 from tasks.episode import Episode
 from tasks.errors import UserError, suggestion
-from tasks.panels import Panel, PanelEntry, PanelInfo
+from tasks.panels import BUILTIN, Panel, PanelEntry, PanelInfo
 from tasks.presentation import Presentation
 from tasks.response import format_response
 from tasks.training import Trainable
-
-BUILTIN = "builtin"
-"""Name of the panel that every task has, and has on every machine."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,17 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, Final
+
+from pydantic import ConfigDict, Field, NonNegativeInt, PositiveInt, TypeAdapter, ValidationError
 
 from tasks.errors import UserError, suggestion
+from tasks.strict import Strict, first_fault
 from tasks.texts import digest_text
 
 INDEX = "index.json"
+BUILTIN = "builtin"
+"""Name of the panel that every task has, and has on every machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +49,13 @@ class PanelDefaults:
         repeats: Plays of every episode.
     """
 
-    max_tokens: int = 512
-    temperature: float = 0.0
-    top_p: float = 1.0
-    top_k: int = 0
-    repeats: int = 1
+    __pydantic_config__: ClassVar[ConfigDict] = Strict.model_config
+
+    max_tokens: PositiveInt = 512
+    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    top_k: NonNegativeInt = 0
+    repeats: PositiveInt = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +88,26 @@ class PanelInfo:
     standard: PanelDefaults = PanelDefaults()
 
 
+class _Facts(Strict):
+    """What `panels/index.json` says of a panel; see `PanelInfo`.
+
+    The two that pinning adds are missing in an index that was just written.
+    """
+
+    description: str
+    max_turns: PositiveInt
+    episodes: NonNegativeInt | None = None
+    sha256: str | None = None
+    random_success: tuple[float, float] | None = None
+    expert_success: float | None = None
+    trace_sha256: str | None = None
+    catalogue_sha256: str | None = None
+    standard: PanelDefaults = PanelDefaults()
+
+
+_FACTS: Final = TypeAdapter(dict[str, _Facts])
+
+
 @dataclass(frozen=True, slots=True)
 class Panel:
     """A pinned, ordered list of episodes; every one is played once per repeat."""
@@ -102,28 +129,37 @@ def read_index(folder: Path) -> Mapping[str, PanelInfo]:
     so may what is as usual of `standard`.
 
     Raises:
-        UserError: There is no such file, or it lacks something.
+        UserError: There is no such file, something in it is wrong, or a panel is not pinned.
     """
-    return {name: _info(folder, name, fact) for name, fact in read_facts(folder).items()}
+    return {name: _info(folder, name, facts) for name, facts in _read(folder)[1].items()}
 
 
 def read_facts(folder: Path) -> dict[str, dict[str, Any]]:
     """`panels/index.json` as it is written.
 
     Raises:
-        UserError: There is no such file, or it is not JSON.
+        UserError: There is no such file, or something in it is wrong.
     """
+    written: dict[str, dict[str, Any]] = json.loads(_read(folder)[0])
+    return written
+
+
+def _read(folder: Path) -> tuple[bytes, dict[str, _Facts]]:
+    """The index, as it is written and checked."""
     path = folder / INDEX
     try:
-        facts: dict[str, dict[str, Any]] = json.loads(path.read_text("utf-8"))
+        content = path.read_bytes()
+        facts = _FACTS.validate_json(content)
     except FileNotFoundError as error:
         raise UserError(
             f"{path} is missing: write description and max_turns of each panel, then run "
             f"{pin_command(folder.parent.name)}"
         ) from error
-    except ValueError as error:
-        raise UserError(f"{path} is not JSON: {error}") from error
-    return facts
+    except ValidationError as error:
+        raise UserError(f"{path}: {first_fault(error)}") from error
+    if BUILTIN not in facts:
+        raise UserError(f"{path}: there is no panel {BUILTIN}, which every task needs")
+    return content, facts
 
 
 def pin_command(task: str) -> str:
@@ -131,28 +167,22 @@ def pin_command(task: str) -> str:
     return f"arlarena-bench validate {task} --pin"
 
 
-def _info(folder: Path, name: str, fact: Mapping[str, Any]) -> PanelInfo:
-    try:
-        return PanelInfo(
-            name=name,
-            description=fact["description"],
-            max_turns=fact["max_turns"],
-            episodes=fact["episodes"],
-            sha256=fact["sha256"],
-            random_success=_band(fact.get("random_success")),
-            expert_success=fact.get("expert_success"),
-            trace_sha256=fact.get("trace_sha256"),
-            standard=PanelDefaults(**fact.get("standard", {})),
-        )
-    except KeyError as error:
+def _info(folder: Path, name: str, facts: _Facts) -> PanelInfo:
+    if facts.episodes is None or facts.sha256 is None:
         raise UserError(
-            f"{folder / INDEX}: panel {name} has no {error.args[0]}; run "
-            f"{pin_command(folder.parent.name)}"
-        ) from error
-
-
-def _band(limits: list[float] | None) -> tuple[float, float] | None:
-    return None if limits is None else (limits[0], limits[1])
+            f"{folder / INDEX}: panel {name} is not pinned; run {pin_command(folder.parent.name)}"
+        )
+    return PanelInfo(
+        name=name,
+        description=facts.description,
+        max_turns=facts.max_turns,
+        episodes=facts.episodes,
+        sha256=facts.sha256,
+        random_success=facts.random_success,
+        expert_success=facts.expert_success,
+        trace_sha256=facts.trace_sha256,
+        standard=facts.standard,
+    )
 
 
 def read_panel(task: str, folder: Path, name: str) -> Panel:
@@ -168,12 +198,17 @@ def read_panel(task: str, folder: Path, name: str) -> Panel:
     digest = hashlib.sha256(content).hexdigest()
     if digest != panels[name].sha256:
         raise UserError(
-            f"panel {task}/{name} was changed: {folder / name}.jsonl has SHA-256 "
+            f"panel {task}/{name} was changed: {panel_path(folder, name)} has SHA-256 "
             f"{digest_text(digest)}, the index pins {digest_text(panels[name].sha256)}; restore "
             f"the file, or give a panel that nobody has played yet its new hash: "
             f"{pin_command(folder.parent.name)}"
         )
-    return Panel(task, panels[name], read_rows(content))
+    return Panel(task, panels[name], read_rows(content, panel_path(folder, name)))
+
+
+def panel_path(folder: Path, name: str) -> Path:
+    """Where a panel's entries are."""
+    return folder / f"{name}.jsonl"
 
 
 def panel_content(folder: Path, name: str) -> bytes:
@@ -182,28 +217,36 @@ def panel_content(folder: Path, name: str) -> bytes:
     Raises:
         UserError: There is none.
     """
-    path = folder / f"{name}.jsonl"
+    path = panel_path(folder, name)
     if not path.is_file():
         raise UserError(f"{path} is missing: the entries of panel {name}, one JSON object a line")
     return path.read_bytes()
 
 
-def read_rows(content: bytes) -> tuple[PanelEntry, ...]:
+def read_rows(content: bytes, path: Path) -> tuple[PanelEntry, ...]:
     """The entries of a panel's file.
 
+    Args:
+        content: The file's.
+        path: Named in messages.
+
     Raises:
-        UserError: A line is not an entry.
+        UserError: A line is not an entry, or there is none.
     """
-    return tuple(_entry(*line) for line in enumerate(content.decode("utf-8").splitlines(), 1))
+    # Only line feeds end a row: `splitlines` knows eight more ends, which JSON allows in a text.
+    lines = content.removesuffix(b"\n").split(b"\n") if content else []
+    if not lines:
+        raise UserError(f"{path} has no entries")
+    return tuple(_entry(path, *line) for line in enumerate(lines, 1))
 
 
-def _entry(number: int, line: str) -> PanelEntry:
+def _entry(path: Path, number: int, line: bytes) -> PanelEntry:
     try:
         row = json.loads(line)
         return PanelEntry(row["id"], row["category"], row["data"])
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(
-            f"line {number} of a panel's file is not an entry with id, category and data: {error!r}"
+            f"{path}, line {number} is not an entry with id, category and data: {error!r}"
         ) from error
 
 

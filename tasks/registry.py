@@ -56,10 +56,10 @@ def task_name(text: str) -> str:
         path, rest = path.parent, f"/{path.name}"
     if not (path / FILE).is_file():
         raise UserError(f"{text} is not the folder of a task: it has no {FILE}")
-    known = os.environ.get(VARIABLE, "")
-    if str(path) not in known.split(os.pathsep):
+    if path != _FOLDER / path.name and _outside().get(path.name) != path:
         if path.name in task_names():
             raise UserError(f"there is another task {path.name!r}; rename the folder {text}")
+        known = os.environ.get(VARIABLE, "")
         os.environ[VARIABLE] = os.pathsep.join(filter(None, (known, str(path))))
     return path.name + rest
 

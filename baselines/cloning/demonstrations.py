@@ -42,7 +42,8 @@ def demonstrate(
     Args:
         task: The task.
         episodes: Entries to play.
-        stream: Seed of the training stream. It holds no panel's episode, whatever the seed.
+        stream: Seed of the training stream. Whatever it is, the stream holds no problem of a
+            panel (by the task's `identity`).
         env_processes: Worker processes for tasks that want them, at most; None for one for each
             usable core. Nothing depends on it.
         noise: Share of turns in which something else is done than what the player says.

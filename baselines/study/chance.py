@@ -1,7 +1,7 @@
 """How often chance alone gives as many collapsed runs: the exact tests of claims about collapse."""
 
 from fractions import Fraction
-from math import comb, floor
+from math import ceil, comb, floor
 from typing import Final
 
 RARE: Final = Fraction(1, 40)
@@ -35,5 +35,8 @@ def chance_of_more(count: int, runs: int, other_count: int, other_runs: int) -> 
 
 def chance_text(*sides: Fraction) -> str:
     """How rare the rarer side is, rounded so that it does not seem rarer."""
-    odds = 1 / min(sides)
+    chance = min(sides)
+    odds = 1 / chance
+    if odds < 2:
+        return f"by chance in {ceil(100 * chance)}% of cases"
     return f"by chance 1 in {floor(odds) if odds >= 10 else floor(10 * odds) / 10:,}"

@@ -18,7 +18,17 @@ _BEFORE_RESET = 2
 STARTS_OVER = "a reset starts over"
 SHARES_NOTHING = "two episodes of one entry share nothing"
 
-_GARBAGE = ("", "<action>", "no tags at all", "\x00\ufffd", "<action></action>", "x" * 100_000)
+_GARBAGE = (
+    "",
+    "<action>",
+    "no tags at all",
+    "\x00\ufffd",
+    "<action></action>",
+    "x" * 100_000,
+    "\ud800",
+    "<think></think><action>\ud800\x00</action>",
+    "```python\n\\boxed{",
+)
 
 
 @dataclass(slots=True)
@@ -58,7 +68,7 @@ def episode_checks(task: Task, entries: Sequence[PanelEntry], max_turns: int) ->
     yield _ends(task, chosen[0], max_turns)
     garbage = [_garbage(task, entry, max_turns) for entry in chosen]
     yield next((check for check, _ in garbage if not check.ok), garbage[0][0])
-    results = [(played.score, played.reward) for _, played in garbage if played.ended]
+    results = [(played.score, played.reward) for _, plays in garbage for played in plays]
     if results:
         yield worst_check(task, max_turns, results)
 
@@ -172,23 +182,31 @@ def _ends(task: Task, entry: PanelEntry, max_turns: int) -> Check:
     return Check(name, True, "both raise a RuntimeError")
 
 
-def _garbage(task: Task, entry: PanelEntry, max_turns: int) -> tuple[Check, Playthrough]:
-    """No response may break an episode or win it by itself."""
+def _garbage(task: Task, entry: PanelEntry, max_turns: int) -> tuple[Check, list[Playthrough]]:
+    """No response may break an episode or win it by itself.
+
+    Where one ends the episode, the others are sent in the next one.
+    """
     name = "malformed responses cost a turn and do no harm"
-    episode = task.episode(entry, max_turns)
-    played = Playthrough(View((), ""))
-    try:
-        played.start = episode.reset()
-        for turn in range(max_turns):
-            text = _GARBAGE[turn % len(_GARBAGE)]
-            step = episode.step(text)
-            played.steps.append(step)
-            if step.format_ok and step.action_ok:
-                return Check(name, False, f"{text[:20]!r} was accepted"), played
-            if step.outcome is not None:
-                return Check(name, not step.outcome.success, f"{turn + 1} turns"), played
-    except Exception as error:  # the point of the check: whatever it is, it is the finding
-        return Check(name, False, error_text(error)), played
-    finally:
-        episode.close()
-    return Check(name, False, "the episode did not end at its turn limit"), played
+    plays: list[Playthrough] = []
+    sent = 0
+    while sent < len(_GARBAGE):
+        episode = task.episode(entry, max_turns)
+        try:
+            played = Playthrough(episode.reset())
+            while not played.ended and len(played.steps) < max_turns:
+                text = _GARBAGE[sent % len(_GARBAGE)]
+                step = episode.step(text)
+                sent += 1
+                played.steps.append(step)
+                won = step.outcome is not None and step.outcome.success
+                if won or (step.format_ok and step.action_ok):
+                    return Check(name, False, f"{text[:20]!r} was accepted"), plays
+        except Exception as error:  # the point of the check: whatever it is, it is the finding
+            return Check(name, False, error_text(error)), plays
+        finally:
+            episode.close()
+        if not played.ended:
+            return Check(name, False, "the episode did not end at its turn limit"), plays
+        plays.append(played)
+    return Check(name, True, f"{sent} turns"), plays

@@ -10,7 +10,15 @@ from benchmark.files import write_atomically
 from benchmark.hosts.choose import parallel_map
 from tasks.base import Task
 from tasks.errors import UserError
-from tasks.panels import INDEX, Panel, PanelInfo, panel_content, read_facts, read_rows
+from tasks.panels import (
+    INDEX,
+    Panel,
+    PanelInfo,
+    panel_content,
+    panel_path,
+    read_facts,
+    read_rows,
+)
 from tasks.text_task import PANELS, TextTask
 from tasks.texts import value_text
 from tasks.trace import combine, measured, plays_of, trace_episode
@@ -51,13 +59,10 @@ def _facts(
     task: TextTask[Any], folder: Path, name: str, old: Mapping[str, Any], processes: int | None
 ) -> dict[str, Any]:
     """What the index is to say of a panel, in the order of the old facts."""
-    for key in ("description", "max_turns"):
-        if key not in old:
-            raise UserError(f"{folder / INDEX}: panel {name} needs a {key}; add it")
     if old.get("sha256") == "":
         return dict(old)  # its entries come with downloaded data, and its hash with them
     content = panel_content(folder, name)
-    entries = read_rows(content)
+    entries = read_rows(content, panel_path(folder, name))
     digest = hashlib.sha256(content).hexdigest()
     facts = {**old, "episodes": len(entries), "sha256": digest}
     unmeasured = "sha256" in old and _TRACE not in old

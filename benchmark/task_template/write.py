@@ -3,6 +3,8 @@
 import importlib
 import importlib.util
 import re
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
@@ -39,6 +41,21 @@ def new_task(name: str, parent: Path) -> Task:
         "title": name.replace("_", " ").capitalize(),
         "prefix": "".join(part.capitalize() for part in name.split("_")),
     }
+    try:
+        _fill(folder, values)
+        task = load_task(name if own else task_name(str(folder.resolve())))
+        package = type(task).__module__.rpartition(".")[0]
+        importlib.import_module(f"{package}.make_panels").write(folder)
+        for _ in pin(task):
+            pass
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return task
+
+
+def _fill(folder: Path, values: Mapping[str, str]) -> None:
+    """Write the files of a task's folder."""
     # Its own marks: a prompt has those of Jinja. No autoescape: these are no web pages.
     environment = Environment(
         variable_start_string="[[ ",
@@ -55,9 +72,3 @@ def new_task(name: str, parent: Path) -> Task:
             path.write_text(text, "utf-8")
     except OSError as error:
         raise UserError(f"{folder} cannot be written: {error}") from error
-    task = load_task(name if own else task_name(str(folder.resolve())))
-    package = type(task).__module__.rpartition(".")[0]
-    importlib.import_module(f"{package}.make_panels").write(folder)
-    for _ in pin(task):
-        pass
-    return task

@@ -22,8 +22,17 @@ from tasks.alfworld.goals import SHORT_NAMES, TASK_TYPES
 from tasks.alfworld.household import Household, household_key
 from tasks.alfworld.stream import PANELS, type_and_room
 from tasks.alfworld.task import AlfworldTask
-from tasks.base import BUILTIN
-from tasks.panels import INDEX, Panel, PanelEntry, PanelInfo, panel_bytes, read_rows
+from tasks.panels import (
+    BUILTIN,
+    INDEX,
+    Panel,
+    PanelEntry,
+    PanelInfo,
+    panel_bytes,
+    panel_content,
+    panel_path,
+    read_rows,
+)
 from tasks.seeding import stable_seed
 from tasks.trace import measured, trace_panel
 
@@ -111,8 +120,8 @@ def _facts(folder: Path, name: str, shipped: dict[str, Any]) -> dict[str, Any]:
     What the scripted players did is measured where the games are there. Where they are not, it
     stays as it is shipped, if the panel is still the same.
     """
-    content = (folder / f"{name}.jsonl").read_bytes()
-    entries = read_rows(content)
+    content = panel_content(folder, name)
+    entries = read_rows(content, panel_path(folder, name))
     digest = hashlib.sha256(content).hexdigest()
     info = PanelInfo(name, DESCRIPTIONS[name], len(entries), MAX_TURNS, digest, None, None, None)
     facts: dict[str, Any] = {

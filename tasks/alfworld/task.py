@@ -9,9 +9,9 @@ from tasks.alfworld.games import VARIABLE, RealGame, all_there, check_games, is_
 from tasks.alfworld.household import Household, household_key
 from tasks.alfworld.play import GameInPlay, game_of
 from tasks.alfworld.stream import training_household
-from tasks.base import BUILTIN, TaskInfo, Worst
+from tasks.base import TaskInfo, Worst
 from tasks.episode import Episode
-from tasks.panels import Panel, PanelEntry
+from tasks.panels import BUILTIN, Panel, PanelEntry
 from tasks.presentation import Presentation
 from tasks.response import format_response
 from tasks.text_task import TextTask

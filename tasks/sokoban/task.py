@@ -3,6 +3,7 @@
 import json
 import random
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -53,9 +54,11 @@ class SokobanTask(TextTask[Level]):
 
     def own_prompt(self) -> Prompt:
         """`prompt.md`, or `prompt_pixels.md` where the board is an image."""
-        return (
-            read_prompt(self.folder, PIXELS_PROMPT) if self._sees_pixels else super().own_prompt()
-        )
+        return self._pixels_prompt if self._sees_pixels else super().own_prompt()
+
+    @cached_property
+    def _pixels_prompt(self) -> Prompt:
+        return read_prompt(self.folder, PIXELS_PROMPT)
 
     def panel(self, name: str) -> Panel:
         """Read a panel; images have a trace of their own, in `pixels.json`."""

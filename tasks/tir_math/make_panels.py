@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tasks.base import BUILTIN, Task
-from tasks.panels import INDEX, Panel, PanelInfo, panel_bytes
+from tasks.base import Task
+from tasks.panels import BUILTIN, INDEX, Panel, PanelInfo, panel_bytes
 from tasks.registry import load_task
 from tasks.tir_math.hub import field_panels
 from tasks.tir_math.problems.stream import builtin_entries

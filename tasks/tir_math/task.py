@@ -9,9 +9,9 @@ from importlib.metadata import version
 from pathlib import Path
 from sys import version_info
 
-from tasks.base import BUILTIN, Setting, Task, TaskInfo, Worst
+from tasks.base import Setting, Task, TaskInfo, Worst
 from tasks.episode import Episode
-from tasks.panels import Panel, PanelEntry, PanelInfo, read_index, read_panel
+from tasks.panels import BUILTIN, Panel, PanelEntry, PanelInfo, read_index, read_panel
 from tasks.presentation import Presentation
 from tasks.prompts import read_prompt
 from tasks.texts import digest_text

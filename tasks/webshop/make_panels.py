@@ -13,7 +13,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tasks.panels import INDEX, Panel, PanelEntry, PanelInfo, panel_bytes, read_rows
+from tasks.panels import (
+    INDEX,
+    Panel,
+    PanelEntry,
+    PanelInfo,
+    panel_bytes,
+    panel_content,
+    panel_path,
+    read_rows,
+)
 from tasks.seeding import stable_seed
 from tasks.trace import measured, trace_panel
 from tasks.webshop.data.catalogues import (
@@ -133,8 +142,8 @@ def _facts(folder: Path, name: str, shipped: dict[str, Any]) -> dict[str, Any]:
         episodes = FULL_TRAINING_GOALS if name.endswith(TRAIN) else TEST_GOALS[FULL]
         # Only the data knows the hash; reading the panel computes it.
         return _index_entry(name, episodes, "")
-    content = (folder / f"{name}.jsonl").read_bytes()
-    entries = read_rows(content)
+    content = panel_content(folder, name)
+    entries = read_rows(content, panel_path(folder, name))
     digest = hashlib.sha256(content).hexdigest()
     info = PanelInfo(name, DESCRIPTIONS[name], len(entries), MAX_TURNS, digest, None, None, None)
     facts = _index_entry(name, len(entries), digest)

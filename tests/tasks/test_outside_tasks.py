@@ -12,6 +12,7 @@ from benchmark.cli.main import main
 from tasks import registry
 from tasks.errors import UserError
 from tasks.registry import VARIABLE, load_task, own_names, task_name, task_names
+from tasks.sokoban.task import SokobanTask
 
 Folder = Callable[[str, str], Path]
 
@@ -58,6 +59,7 @@ def test_a_task_is_given_by_its_folder(folder: Folder, monkeypatch: pytest.Monke
     assert "given_by_path" in task_names()
     assert "given_by_path" not in own_names()
     assert task_name("sokoban") == "sokoban"
+    assert task_name(f"{SokobanTask.folder}/builtin") == "sokoban/builtin"
 
 
 def test_tasks_are_found_in_the_folder_that_the_variable_names(
@@ -66,6 +68,17 @@ def test_tasks_are_found_in_the_folder_that_the_variable_names(
     path = folder("found_by_variable", FINISHED)
     monkeypatch.setenv(VARIABLE, str(path.parent))
     assert load_task("found_by_variable").info.name == "found_by_variable"
+
+
+@pytest.mark.parametrize("spelled", ["{}/", "{}/..", "spelled_otherwise", "./spelled_otherwise/"])
+def test_a_folder_is_the_same_however_the_variable_spells_it(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, spelled: str
+) -> None:
+    path = folder("spelled_otherwise", FINISHED)
+    monkeypatch.chdir(path.parent)
+    monkeypatch.setenv(VARIABLE, spelled.format(path))
+    assert task_name("./spelled_otherwise") == "spelled_otherwise"
+    assert os.environ[VARIABLE] == spelled.format(path)
 
 
 def test_a_package_brings_a_task(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,8 @@ _ZYGOTE = Path(__file__).with_name("zygote.py")
 _ENVIRONMENT = {
     "HOME": "/tmp",  # noqa: S108 - of the sandbox
     "LANG": "C.UTF-8",
+    # Otherwise each thread reserves 64 MiB of address space, up to eight times the machine's cores.
+    "MALLOC_ARENA_MAX": "1",
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "PATH": "/usr/bin",

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,11 +12,24 @@ import pytest
 
 import tasks
 from benchmark.cli.main import main
+from benchmark.task_template import write
+from tasks.errors import UserError
+from tasks.panels import read_rows
 from tasks.registry import VARIABLE
 from tasks.sokoban.task import SokobanTask
 
 GUIDE = (Path(tasks.__file__).parent / "README.md").read_text("utf-8")
 MOST_LINES = 150
+INHERITED = """
+from pathlib import Path
+from tasks.base import TaskInfo
+from tasks.presentation import Presentation
+from tasks.sokoban.task import SokobanTask
+
+class TASK(SokobanTask):
+    info = TaskInfo("wrong_index", "1", Presentation("Mine", "Push."))
+    folder = Path(__file__).parent
+"""
 
 
 @pytest.fixture
@@ -92,11 +106,9 @@ def test_what_is_missing_is_named(here: Path, capsys: pytest.CaptureFixture[str]
     index, entries = (panels / "index.json").read_text(), (panels / "builtin.jsonl").read_text()
 
     (panels / "index.json").write_text('{"builtin": {"description": "x", "max_turns": 10}}')
-    assert "panel builtin has no episodes; run arlarena-bench validate half_made --pin" in command(
+    assert "panel builtin is not pinned; run arlarena-bench validate half_made --pin" in command(
         check, capsys, code=2
     )
-    (panels / "index.json").write_text('{"builtin": {"description": "x"}}')
-    assert "panel builtin needs a max_turns; add it" in command(f"{check} --pin", capsys, code=2)
     (panels / "index.json").unlink()
     assert "index.json is missing: write description and max_turns" in command(
         check, capsys, code=2
@@ -105,7 +117,7 @@ def test_what_is_missing_is_named(here: Path, capsys: pytest.CaptureFixture[str]
 
     (panels / "builtin.jsonl").write_text(entries + '{"id": "x"}\n')
     assert "builtin was changed" in command(check, capsys, code=1)
-    assert "line 65 of a panel's file is not an entry" in command(f"{check} --pin", capsys, code=2)
+    assert "builtin.jsonl, line 65 is not an entry" in command(f"{check} --pin", capsys, code=2)
     (panels / "builtin.jsonl").unlink()
     assert "builtin.jsonl is missing: the entries of panel builtin" in command(
         check, capsys, code=1
@@ -113,6 +125,69 @@ def test_what_is_missing_is_named(here: Path, capsys: pytest.CaptureFixture[str]
     (panels / "builtin.jsonl").write_text(entries)
     assert os.environ[VARIABLE] == str(here / "half_made")
     assert "{{ observation }}" in prompt.read_text()
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        ("[]", "index.json: Input should be an object"),
+        ("{", "index.json: Invalid JSON"),
+        ("{}", "index.json: there is no panel builtin, which every task needs"),
+        ('{"builtin": {"description": "x"}}', "index.json: builtin.max_turns: Field required"),
+        ({"max_turns": "10"}, "builtin.max_turns: Input should be a valid integer"),
+        ({"max_turns": 0}, "builtin.max_turns: Input should be greater than 0"),
+        ({"random_success": [1]}, "builtin.random_success.1: Field required"),
+        ({"standard": {"max_tokens": "5"}}, "builtin.standard.max_tokens: Input should be a valid"),
+        ({"standard": {"max_token": 5}}, "builtin.standard.max_token: Unexpected keyword argument"),
+        ({"standard": {"top_p": 0}}, "builtin.standard.top_p: Input should be greater than 0"),
+    ],
+)
+@pytest.mark.parametrize("option", ["", " --pin"])
+def test_a_wrong_index_is_one_line(
+    here: Path,
+    capsys: pytest.CaptureFixture[str],
+    index: str | dict[str, object],
+    message: str,
+    option: str,
+) -> None:
+    (here / "wrong_index" / "panels").mkdir(parents=True)
+    shutil.copy(SokobanTask.folder / "prompt.md", here / "wrong_index")
+    (here / "wrong_index" / "task.py").write_text(INHERITED)
+    facts = {"description": "x", "max_turns": 10, "episodes": 1, "sha256": "0" * 64}
+    text = index if isinstance(index, str) else json.dumps({"builtin": {**facts, **index}})
+    (here / "wrong_index" / "panels" / "index.json").write_text(text)
+    printed = command(f"arlarena-bench validate ./wrong_index{option}", capsys, code=2)
+    assert message in printed and len(printed.splitlines()) == 1
+
+
+def test_entries_end_at_line_feeds_alone() -> None:
+    place = Path("builtin.jsonl")
+    content = '{"id": "a\u2028b\x85c", "category": "", "data": {}}\n'.encode()
+    assert [entry.id for entry in read_rows(content, place)] == ["a\u2028b\x85c"]
+    with pytest.raises(UserError, match=r"builtin\.jsonl, line 1 is not an entry .*UnicodeDecodeE"):
+        read_rows(b"\xff", place)
+    with pytest.raises(UserError, match=r"builtin\.jsonl has no entries"):
+        read_rows(b"", place)
+
+
+def test_an_unfinished_folder_is_removed(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(task: object) -> None:
+        raise UserError(f"no pins for {task}")
+
+    monkeypatch.setattr(write, "pin", fail)
+    assert "no pins for" in command("arlarena-bench new-task never_made", capsys, code=2)
+    assert not list(here.iterdir())
+
+
+def test_a_task_is_made_in_a_folder_that_is_searched(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command("arlarena-bench new-task searched_first --folder mine", capsys)
+    monkeypatch.setenv(VARIABLE, str(here / "mine"))
+    command("arlarena-bench new-task searched_second --folder mine", capsys)
+    assert (here / "mine" / "searched_second" / "panels" / "builtin.jsonl").exists()
 
 
 @pytest.mark.parametrize(

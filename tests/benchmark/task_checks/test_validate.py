@@ -9,7 +9,7 @@ import pytest
 
 from benchmark.task_checks.validate import validate
 from tasks.base import Worst
-from tasks.episode import Episode, Step, View
+from tasks.episode import Episode, Outcome, Step, View
 from tasks.panels import Panel, PanelEntry, PanelInfo
 from tasks.sokoban.play import Level
 from tasks.sokoban.task import SokobanTask
@@ -96,12 +96,13 @@ class Generous(SmallTask):
 
 
 class Fragile(SmallTask):
-    """Breaks on an empty response."""
+    """Ends at every turn, and breaks on half a pair of surrogates."""
 
     def episode(self, entry: PanelEntry, max_turns: int) -> TextEpisode[Level]:
         class Breaking(TextEpisode[Level]):
             def step(self, response: str) -> Step:
-                return super().step(response[0] + response[1:])
+                step = super().step(response.encode().decode())
+                return replace(step, outcome=step.outcome or Outcome(success=False, score=0.0))
 
         return Breaking(self, entry, max_turns)
 

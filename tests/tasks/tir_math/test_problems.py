@@ -287,6 +287,7 @@ def test_the_files_come_out_the_same_again(tmp_path: Path) -> None:
     assert list(measured) == ["builtin", "aime24", "aime25", "math500"]
 
 
+NOT_YET = pytest.mark.xfail(reason="the panel would change: for the task's next version")
 SAME = [
     ("sum", {"a": 2, "b": 1}, {"a": 1, "b": 2}),
     ("fraction-sum", {"a": 1, "b": 2, "c": 1, "d": 3}, {"a": 1, "b": 3, "c": 1, "d": 2}),
@@ -302,6 +303,18 @@ SAME = [
         "congruences",
         {"moduli": [5, 7, 9], "remainders": [1, 2, 3]},
         {"moduli": [9, 5, 7], "remainders": [3, 1, 2]},
+    ),
+    pytest.param(
+        "lattice-paths",
+        {"m": 5, "n": 7, "p": 1, "q": 2},
+        {"m": 5, "n": 7, "p": 4, "q": 5},
+        marks=NOT_YET,
+    ),
+    pytest.param(
+        "urn-probability",
+        {"red": 9, "blue": 8, "drawn": 5, "wanted": 2},
+        {"red": 8, "blue": 9, "drawn": 5, "wanted": 3},
+        marks=NOT_YET,
     ),
 ]
 OTHER = [

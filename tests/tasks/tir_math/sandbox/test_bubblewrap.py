@@ -200,6 +200,17 @@ def test_threads_are_counted() -> None:
         assert sandbox.run(program.format(30)) == Execution("killed", "", "")
 
 
+def test_threads_that_allocate_have_room(sandbox: Sandbox) -> None:
+    program = (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "from threading import Barrier\n"
+        "together = Barrier(60)\n"
+        "def work(n):\n    kept = bytearray(n)\n    together.wait(20)\n    return len(kept)\n"
+        "with ThreadPoolExecutor(60) as pool: print(sum(pool.map(work, [1000] * 60)))"
+    )
+    assert sandbox.run(program).stdout == "60000\n"
+
+
 def test_a_sandbox_describes_itself(sandbox: Sandbox) -> None:
     described = dict(sandbox.describe())
     limits = described.pop("limits")
