@@ -160,7 +160,7 @@ def from_folder(
             files which are hashed (`check_own_files`).
     """
     if path.is_file():
-        raise UserError(f"{path} is a file; --model takes its folder, {path.parent}")
+        raise UserError(f"{path} is a file; name its folder, {path.parent}")
     if not path.is_dir():
         raise UserError(f"model folder {path} does not exist")
     check_own_files(path)

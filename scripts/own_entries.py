@@ -10,6 +10,7 @@ entry has to be removed first.
 """
 
 import argparse
+import contextlib
 import json
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from safetensors.torch import load_file
 from baselines.inits.registry import INITS, read_registry
 from baselines.study.cells import Finished, unpack
 from baselines.study.current_tracks import CurrentTrack, current_tracks_of
-from baselines.study.schema import cells_of, read_study
+from baselines.study.schema import TABLE, cells_of, read_study
 from baselines.study.workspace import survey
 from baselines.tracks.registry import RESULTS
 from baselines.tracks.sweeps import points_of_sweeps
@@ -33,7 +34,6 @@ from tasks.errors import UserError
 from tasks.texts import printable
 
 ROOT = Path(__file__).parents[1]
-STUDY = ROOT / "baselines" / "studies" / "table.yaml"
 POLICIES = {
     "expert": "The scripted solver of each task. It sees the whole state of the world, so that no "
     "model can be expected to do better.",
@@ -220,26 +220,29 @@ def _command(*arguments: str, may_fail: bool = False) -> int:
 
 
 def main() -> int:
-    """Make what is asked for."""
+    """Make what is asked for; paths are those of the repository's root."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", nargs="*", help="policies, inits, study (default: all)")
     parser.add_argument("--date", default=f"{datetime.now(UTC):%Y%m%d}", help="yyyymmdd")
-    parser.add_argument("--study", type=Path, default=STUDY, help="study file")
+    parser.add_argument("--study", type=Path, default=TABLE, help="study file")
     parser.add_argument("--results", type=Path, default=RESULTS, help="of its finished cells")
     parser.add_argument("--partial", action="store_true", help="recipes that lack seeds, too")
     parser.add_argument("--runs", type=Path, default=Path("runs/entries"), help="of evaluations")
     parser.add_argument("--submissions", type=Path, default=Path("submissions"))
-    arguments = parser.parse_args()
+    with contextlib.chdir(ROOT):  # Entries name their runs by paths from here.
+        return _make_all(parser.parse_args())
+
+
+def _make_all(arguments: argparse.Namespace) -> int:
     parts: dict[str, Callable[[], list[Plan]]] = {
         "policies": policies,
         "inits": inits,
         "study": lambda: study(arguments.study, arguments.results, partial=arguments.partial),
     }
-    for name in arguments.what:
-        if name not in parts:
-            parser.error(f"{name!r} is none of {', '.join(parts)}")
     accepted = True
     try:
+        if unknown := set(arguments.what) - parts.keys():
+            raise UserError(f"{min(unknown)!r} is none of {', '.join(parts)}")
         for name in arguments.what or parts:
             for plan in parts[name]():
                 accepted &= make(plan, arguments.date, arguments.runs, arguments.submissions)

@@ -77,7 +77,7 @@ def load_task(name: str) -> Task:
         return _load(name, outside[name])
     raise UserError(
         f"unknown task {name!r}{suggestion(name, task_names())}; a task of your own is found by "
-        f"its folder (--task ./{name or 'folder'}) or by ${VARIABLE}"
+        f"its folder (./{name or 'folder'}) or by ${VARIABLE}"
     )
 
 

@@ -12,6 +12,26 @@ LEFT_OUT = {"README.md", "requirements.txt", "LICENSE"}
 """What people read in the repository, and what a Space installs."""
 
 
+def declared(table: str) -> dict[str, list[str]]:
+    """What `pyproject.toml` says of files, by package."""
+    whole = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    patterns: dict[str, list[str]] = whole["tool"]["setuptools"][table]
+    return patterns
+
+
+def test_of_the_results_only_learning_rates_are_installed() -> None:
+    installed, left_out = (
+        {
+            path
+            for pattern in declared(table)["baselines"]
+            for path in (ROOT / "baselines").glob(pattern)
+        }
+        for table in ("package-data", "exclude-package-data")
+    )
+    results = {path for path in installed - left_out if "results" in path.parts}
+    assert results == set((ROOT / "baselines" / "results").glob("*/rates.yaml")) != set()
+
+
 def test_every_folder_with_modules_is_a_package() -> None:
     listed = subprocess.run(
         ["git", "ls-files", "-z", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -24,8 +44,7 @@ def test_every_folder_with_modules_is_a_package() -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_what_is_no_module_is_installed_too(package: str) -> None:
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    patterns = declared["tool"]["setuptools"]["package-data"][package]
+    patterns = declared("package-data")[package]
     listed = subprocess.run(
         ["git", "ls-files", "-z", package], cwd=ROOT, capture_output=True, text=True, check=True
     )

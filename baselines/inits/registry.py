@@ -91,7 +91,7 @@ def find_model(name: str) -> ModelSource:
             raise UserError(f"folder {name} does not exist, and {error}") from error
     guess = suggestion(name, tuple(registry))
     if "/" not in name and not guess.startswith("; did"):
-        guess += "; a model behind a server is reached with --endpoint URL"
+        guess += "; `eval` reaches a model behind a server with --endpoint URL"
     raise UserError(f"there is no init or folder {name!r}{guess}")
 
 

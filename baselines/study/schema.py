@@ -17,6 +17,8 @@ from benchmark.logs.lines import Word
 from tasks.errors import UserError, suggestion
 from tasks.strict import Strict, first_fault, parse_yaml
 
+TABLE = Path(__file__).parents[1] / "studies" / "table.yaml"
+"""The shipped study."""
 MAX_FILE = 2**20
 """Longest accepted file, in bytes."""
 SEEDS = (0, 1, 2)

@@ -125,6 +125,8 @@ def read_state(folder: Path) -> RunState:
         return RunState.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return RunState(cpu_seconds={}, pid=None, failure=None)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from error
     except ValidationError as error:
         reason = first_fault(error)
         raise UserError(f"{path}: {reason}; remove it to count the time from 0") from error

@@ -6,7 +6,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
@@ -33,6 +33,9 @@ from tasks.options import Settings
 from tasks.panels import Panel
 from tasks.registry import load_task
 from tasks.texts import counted
+
+MOST_EPISODES = 1_000_000
+"""Episodes of a run, repeats included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ class Plan:
 
         Raises:
             UserError: An unknown task or panel, a panel whose data is not there, a setting of a
-                task that is not played, or no episode for this shard.
+                task that is not played, too many episodes, or none for this shard.
         """
         for unplayed in sorted(set(settings) - {task_name for task_name, _ in panels}):
             raise UserError(f"--set has a setting for {unplayed}, which this run does not play")
@@ -84,8 +87,13 @@ class Plan:
             protocol = PanelProtocol.of(task, panel, choices)
             planned.append(PlannedPanel(task, panel, protocol))
         plan = cls(tuple(planned), shard, limit)
+        if plan.episodes > MOST_EPISODES:
+            raise UserError(
+                f"the run has {plan.episodes:,} episodes, and one has at most {MOST_EPISODES:,}: "
+                "choose fewer --repeats"
+            )
         if shard is not None and not plan.jobs():
-            whole = counted(len(replace(plan, shard=None).jobs()), "episode")
+            whole = counted(plan.episodes, "episode")
             raise UserError(
                 f"shard {shard.index}/{shard.count} has nothing to play: the run has {whole}; use "
                 "fewer shards"
@@ -106,6 +114,14 @@ class Plan:
     def overrides(self) -> dict[str, Any]:
         """Settings that are not the panels' protocols' own, by name."""
         return overrides_of(self.protocols)
+
+    @property
+    def episodes(self) -> int:
+        """Episodes of all shards."""
+        return sum(
+            len(planned.panel.entries[: self.limit]) * planned.protocol.repeats
+            for planned in self.panels
+        )
 
     def jobs(self) -> list[Job]:
         """All episodes of this shard: panel after panel, every repeat of a panel in turn."""

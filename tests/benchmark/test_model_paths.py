@@ -25,14 +25,14 @@ def test_a_folder_from_elsewhere_is_not_taken_for_the_hubs_alone() -> None:
 
 
 def test_a_model_of_an_api_is_told_of_endpoints() -> None:
-    assert refused("gpt-4o").endswith("a model behind a server is reached with --endpoint URL")
+    assert refused("gpt-4o").endswith("`eval` reaches a model behind a server with --endpoint URL")
     assert "--endpoint" not in refused("tiny-sokobn")
 
 
 def test_a_file_of_weights_is_told_its_folder(tmp_path: Path) -> None:
     file = tmp_path / "model.safetensors"
     file.touch()
-    assert refused(file) == f"{file} is a file; --model takes its folder, {tmp_path}"
+    assert refused(file) == f"{file} is a file; name its folder, {tmp_path}"
 
 
 def test_an_adapter_is_told_to_be_named_as_one(tmp_path: Path) -> None:

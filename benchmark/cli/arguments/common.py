@@ -10,6 +10,8 @@ from tasks.errors import UserError
 
 PROCESSES_PER_CORE = 4
 """Worker processes that may be asked for; more only wait for each other."""
+MOST_PLACES = 65_536
+"""Episodes in flight, at most."""
 
 
 def data() -> argparse.ArgumentParser:
@@ -120,6 +122,14 @@ def count(text: str) -> int:
     value = int(text) if text.isascii() and text.isdigit() else 0
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be an integer of at least 1, not {text!r}")
+    return value
+
+
+def places(text: str) -> int:
+    """A number of episodes in flight: each costs memory from the start."""
+    value = count(text)
+    if value > MOST_PLACES:
+        raise argparse.ArgumentTypeError(f"at most {MOST_PLACES:,}")
     return value
 
 

@@ -9,6 +9,8 @@ from benchmark.cli.arguments.common import (
     add_settings,
     count,
     json_object,
+    places,
+    seed,
 )
 from benchmark.engines.core.names import ENGINES, POLICIES
 
@@ -107,7 +109,7 @@ def _add_engine(group: "argparse._ArgumentGroup") -> None:
     )
     group.add_argument(
         "--concurrency",
-        type=count,
+        type=places,
         metavar="N",
         help="episodes in flight (default: 64 for each copy of the model)",
     )
@@ -162,7 +164,7 @@ def _add_protocol(group: "argparse._ArgumentGroup") -> None:
         help="times each episode is played (standard: 1; 8 for aime)",
     )
     group.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="base seed for sampling (default: 0)"
+        "--seed", type=seed, default=0, metavar="N", help="base seed for sampling (default: 0)"
     )
     group.add_argument(
         "--chat-template-kwargs",

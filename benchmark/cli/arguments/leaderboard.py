@@ -2,6 +2,8 @@
 
 import argparse
 import math
+import re
+from datetime import date
 
 from benchmark.cli.arguments.common import env_options
 
@@ -59,7 +61,7 @@ def _add_build(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     action.add_argument(
         "--replay-minutes",
         metavar="N",
-        type=float,
+        type=_minutes,
         default=math.inf,
         help="after so many minutes replay nothing more: what is not known to hold is left off "
         "the board and named, and the next build with the same --replays continues (default: no "
@@ -71,13 +73,42 @@ def _add_build(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         metavar="URL",
         help="repository of the submissions: the page links to it and to its pull requests",
     )
-    action.add_argument("--commit", metavar="SHA", help="its commit, named on the page")
-    action.add_argument("--date", metavar="DAY", help="day of that commit, named on the page")
+    action.add_argument(
+        "--commit", metavar="SHA", type=_commit, help="its commit, named on the page"
+    )
+    action.add_argument(
+        "--date", metavar="YYYY-MM-DD", type=_day, help="day of that commit, named on the page"
+    )
     action.add_argument(
         "--queue",
         metavar="FILE",
         help="submissions that wait, shown on the page; written by scripts/queue_of_submissions.py",
     )
+
+
+def _minutes(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not value >= 0:
+        raise argparse.ArgumentTypeError(f"must be a number of at least 0, not {text!r}")
+    return value
+
+
+def _commit(text: str) -> str:
+    if not re.fullmatch(r"[0-9a-f]{7,64}", text):
+        raise argparse.ArgumentTypeError(f"must be the hash of a commit, not {text!r}")
+    return text
+
+
+def _day(text: str) -> str:
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"must be a day such as 2026-01-31, not {text!r}"
+        ) from None
 
 
 def _add_eval_results(action: argparse.ArgumentParser) -> None:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmark.cli.arguments.common import env_options, seed, settings
+from benchmark.cli.arguments.common import env_options, seed
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -19,9 +19,16 @@ def _of_one_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         description="Feed every recorded response to the same environment again and report the "
         "records that differ. Exit code 1 if any record differs or is missing.",
         epilog="examples:\n  arlarena-bench replay runs/my-run\n",
-        parents=[env_options(), settings()],
+        parents=[env_options()],
     )
     parser.add_argument("run", metavar="RUN", help="run folder")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="TASK.NAME=VALUE",
+        help="allow a dangerous setting that the run was played with; repeatable",
+    )
     parser = commands.add_parser(
         "report",
         help="rebuild a run's summary and report from its records",

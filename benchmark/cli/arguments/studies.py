@@ -38,7 +38,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "page",
         parents=[_common(), data()],
         help="write each track's page: table, curves, verdicts",
-        description="Write README.md and curves.svg into each track's folder of the results.",
+        description="Write README.md and curves.svg into each track's folder of the results. Pages "
+        "of the shipped results show the shipped study, too, whatever study file is given.",
     )
     action.add_argument(
         "--claims",

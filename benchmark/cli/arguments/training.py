@@ -253,8 +253,8 @@ def _add_doctor(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         metavar="NAME[=GROUPS]",
         help="task to train on; repeatable, as for `train`",
     )
-    policy.add_argument("--recipe", default="sampo", help="default: sampo")
-    policy.add_argument("--scale", default="paper", help="default: paper")
+    policy.add_argument("--recipe", help="default: sampo")
+    policy.add_argument("--scale", help="default: paper")
     policy.add_argument(
         "--gpus", type=count, metavar="N", help="as `train --gpus N` (default: one device)"
     )

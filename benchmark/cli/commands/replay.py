@@ -12,7 +12,9 @@ from benchmark.evaluation.replay import replay_run
 from benchmark.evaluation.run_folder import SUMMARY, read_run
 from benchmark.evaluation.summarize import summarize
 from benchmark.evaluation.summary import named, summary_json
-from tasks.options import parse_settings
+from tasks.errors import UserError
+from tasks.options import Settings, parse_settings
+from tasks.registry import load_task
 from tasks.texts import printable
 
 _SHOWN = 10
@@ -27,6 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     differing = 0
     doubts: list[str] = []
     settings = parse_settings(arguments.set)
+    _check_needed(settings, manifest)
     for replay in replay_run(manifest, records, arguments.env_processes, settings):
         name = "/".join(map(str, replay.record.key))
         doubts += [f"{name}, turn {turn}: {doubt}" for turn, doubt in replay.doubts]
@@ -55,6 +58,24 @@ def run(arguments: argparse.Namespace) -> int:
     for claim in claimed:
         say(printable(claim))
     return 1 if differing or claimed else 0
+
+
+def _check_needed(settings: Settings, manifest: Manifest) -> None:
+    """Refuse a setting that no replay asks for: it would change nothing.
+
+    Raises:
+        UserError: The run was played without it, or it is harmless.
+    """
+    for task, values in settings.items():
+        played = [panel.settings for panel in manifest.panels if panel.task == task]
+        for name, value in values.items():
+            known = load_task(task).info.settings.get(name)
+            dangerous = known is not None and value in known.dangerous
+            if not dangerous or all(panel.get(name) != value for panel in played):
+                raise UserError(
+                    f"--set {task}.{name}={value} has no effect: a replay has the settings of its "
+                    "run, and this only allows a dangerous one of them"
+                )
 
 
 def _claims(folder: Path, manifest: Manifest, records: list[EpisodeRecord]) -> Iterator[str]:

@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
             cloned = clone(recipe, out, tuple(arguments.tracker), show, arguments.env_processes)
         except OSError as error:
             why = error.strerror or error
-            raise UserError(f"{out} cannot be written: {why}; the same command resumes") from error
+            raise UserError(f"{out} cannot be written: {why}; choose another --out") from error
         except KeyboardInterrupt:
             said = f"stopped; run the same command to resume from the checkpoint in {out}"
             bar.console.print(plain(said))

@@ -39,11 +39,19 @@ def run(arguments: argparse.Namespace) -> int:
     from baselines.doctor.machine import Diagnosis, findings, read_machine
     from baselines.doctor.page import as_json, page
 
-    if arguments.task and arguments.init is None:
-        raise UserError("--task needs --init: it is about the policy that is to be trained")
+    if arguments.init is None:
+        for option in ("task", "recipe", "scale", "set", "serve_gpus"):
+            if getattr(arguments, option):
+                raise UserError(
+                    f"--{option.replace('_', '-')} needs --init: it is about the policy that is to "
+                    "be trained"
+                )
+    out = Path(arguments.out or "runs")
+    if out.exists() and not out.is_dir():
+        raise UserError(f"--out {out} is not a folder")
     set_threads(arguments.threads)
     options = _options(arguments)
-    machine = read_machine(Path(arguments.out or "runs"), choose_kind(options))
+    machine = read_machine(out, choose_kind(options))
     problems = [*findings(machine), *_gpu_findings(arguments, machine)]
     needs = None if arguments.init is None else _needs(arguments, machine)
     problems += needs.findings if needs is not None else []
@@ -86,12 +94,13 @@ def _needs(arguments: argparse.Namespace, machine: "Machine") -> "Needs":
     names, mixture = task_shares(arguments.task or list(init.tasks))
     if not names:
         raise UserError("--task is missing: the init belongs to no particular task")
-    config = resolve(arguments.recipe, arguments.scale, names, [*mixture, *arguments.set])
+    recipe, scale = arguments.recipe or "sampo", arguments.scale or "paper"
+    config = resolve(recipe, scale, names, [*mixture, *arguments.set])
     tasks = tuple(load_task(name) for name in names)
     folder = Path(arguments.out or "runs")
     kind = machine.engine if arguments.gpus is None else "vllm"
     training = TrainingRun(
-        Path(arguments.recipe).stem,
+        Path(recipe).stem,
         config,
         tasks,
         init,
@@ -147,7 +156,10 @@ def _smoke(arguments: argparse.Namespace, options: EngineOptions) -> "Smoke":
     from baselines.doctor.smoke import run_smoke, smoke_run
 
     if arguments.out is not None:
-        Path(arguments.out).mkdir(parents=True, exist_ok=True)
+        try:
+            Path(arguments.out).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"--out {arguments.out} cannot be written: {error.strerror}") from error
     with tempfile.TemporaryDirectory(prefix="arlarena-doctor-", dir=arguments.out) as folder:
         training = smoke_run(Path(folder))
 

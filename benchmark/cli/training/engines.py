@@ -193,16 +193,15 @@ def _check_engines_of_processes(training: "TrainingRun", arguments: argparse.Nam
 
 
 def check_unserved(arguments: argparse.Namespace) -> None:
-    """Refuse ways to send weights to servers where a run has none.
+    """Refuse options about servers where a run has none.
 
     Raises:
         UserError: One is asked for.
     """
-    for option in ("weights_folder", "weights_nccl"):
+    for option in ("served_model", "weights_folder", "weights_nccl"):
         if getattr(arguments, option) is not None:
             raise UserError(
-                f"--{option.replace('_', '-')} is for vLLM servers; engines of the trainer's own "
-                "processes get new weights in memory"
+                f"--{option.replace('_', '-')} has no effect without --endpoint: it is for servers"
             )
 
 

@@ -18,26 +18,42 @@ if TYPE_CHECKING:
     from baselines.study.schema import Cell
     from baselines.study.workspace import StudySetting, Survey
 
+CLAIMS = "claims.yaml"
+"""Claims to judge, beside the study file."""
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from baselines.study.current_tracks import current_tracks_of
-    from baselines.study.schema import cells_of, read_study
+    from baselines.study.schema import TABLE, cells_of, read_study
     from baselines.study.workspace import COMMAND, StudySetting, with_inits
     from baselines.tracks.registry import RESULTS
 
     file = Path(arguments.study)
     study = read_study(file)
     cells = cells_of(study)
+    results = Path(arguments.results or RESULTS)
+    if not results.is_dir() and (results.exists() or arguments.action == "page"):
+        raise UserError(f"--results {results} is not a folder")
+    if arguments.action == "page" and _are_shipped(results):
+        # Pages of the shipped results show the shipped study, whatever is added to it.
+        cells = tuple(dict.fromkeys((*cells, *cells_of(read_study(TABLE)))))
     setting = StudySetting(
         current_tracks=current_tracks_of(cells, str(file)),
         out=Path(arguments.out or Path("runs") / f"study-{study.name}"),
-        results=Path(arguments.results or RESULTS),
+        results=results,
         jobs=getattr(arguments, "jobs", 1),
         command=COMMAND,
     )
     actions = {"run": _run, "status": _status, "page": _page}
     return actions[arguments.action](arguments, with_inits(cells), setting)
+
+
+def _are_shipped(results: Path) -> bool:
+    """Whether these are the results of this repository."""
+    from baselines.tracks.registry import RESULTS
+
+    return results.resolve() == RESULTS.resolve()
 
 
 def _run(_arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "StudySetting") -> int:
@@ -157,11 +173,13 @@ def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
     from baselines.study.pages.overview import write_overview
     from baselines.study.pages.robustness import measured_sweeps, write_robustness
     from baselines.study.pages.track_pages import results_by_track, write_pages
+    from baselines.study.schema import TABLE
     from baselines.study.workspace import survey
     from baselines.tracks.sweeps import points_of_sweeps
 
-    beside = Path(arguments.study).with_name("claims.yaml")
-    claims = Path(arguments.claims) if arguments.claims else beside
+    claims = Path(arguments.claims or Path(arguments.study).with_name(CLAIMS))
+    if not arguments.claims and not claims.exists() and _are_shipped(setting.results):
+        claims = TABLE.with_name(CLAIMS)
     if arguments.claims and not claims.exists():
         raise UserError(f"--claims {claims} does not exist")
     # A track has one page: what another study has finished on it is there, too.
@@ -173,11 +191,14 @@ def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
     _say_outdated(found.outdated, setting)
     listed = read_claims(claims) if claims.exists() else ()
     results = results_by_track(cells, found.finished, setting.current_tracks)
+    if not found.finished:
+        raise UserError(f"no finished run of this study is in {setting.results}")
+    if arguments.readme:  # first, because it can be refused
+        readme = Path(arguments.readme)
+        say(write_overview(results, setting.current_tracks, setting.results, readme))
     for path in write_pages(results, setting, listed):
         say(path)
     if arguments.readme:
-        readme = Path(arguments.readme)
-        say(write_overview(results, setting.current_tracks, setting.results, readme))
         if judged := verdicts(listed, results):
             say(write_claims(judged, claims, setting.results))
         # Points of a sweep repeat their base's runs with one setting changed: no runs of their own

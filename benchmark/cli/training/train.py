@@ -68,6 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
     from baselines.training.tracking import check_trackers
 
     plugins = load_plugins(arguments.plugin)
+    if arguments.serve_gpus is not None and arguments.gpus is None:
+        raise UserError("--serve-gpus has no effect without --gpus")
     plan = None if arguments.gpus is None else divide(arguments)
     whole, arguments = arguments, arguments if plan is None else as_trainer(arguments, plan)
     processes = process_count() if plan is None else len(plan.training)

@@ -212,7 +212,7 @@ def test_servers_get_weights_by_nccl_where_that_is_chosen(
         arguments = parse([*words, "--endpoint", "http://localhost:8006/v1"])
         assert isinstance(weight_transfer(training, arguments), kind)
     assert main(nccl) == 2
-    assert "--weights-nccl is for vLLM servers" in capsys.readouterr().err
+    assert "--weights-nccl has no effect without --endpoint" in capsys.readouterr().err
 
 
 def test_peaks_are_of_their_phases() -> None:

@@ -222,7 +222,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
     ),
     "--sleep has no effect with a server": ("--gpus", "8", "--sleep"),
     "leave out --tensor-parallel-size": ("--gpus", "1", "--tensor-parallel-size", "2"),
-    "--weights-folder is for vLLM servers": ("--gpus", "1", "--weights-folder", "W"),
+    "--weights-folder has no effect without --endpoint": ("--gpus", "1", "--weights-folder", "W"),
 }
 
 
@@ -308,7 +308,7 @@ def test_the_command_line_refuses_and_plans(
     sent = ["--weights-nccl", "localhost:5000", "--dry-run"]
     for unserved in ([*everywhere, *sent], [*words, "--engine", "transformers", *sent]):
         assert main(unserved) == 2
-        assert "--weights-nccl is for vLLM servers" in capsys.readouterr().err
+        assert "--weights-nccl has no effect without --endpoint" in capsys.readouterr().err
 
 
 def test_the_guide_to_several_machines_is_what_accelerate_and_train_take() -> None:

@@ -7,7 +7,7 @@ import pytest
 from baselines.study.cells import CellFiles, init_cell, outdated, read_cell, read_plays
 from baselines.study.current_tracks import CurrentTrack
 from baselines.study.schema import Cell
-from baselines.study.workspace import survey
+from baselines.study.workspace import read_state, survey
 from tasks.errors import UserError
 from tests.support.training.study_cells import finish, rewrite
 
@@ -99,3 +99,9 @@ def test_records_that_are_not_the_whole_panel_are_refused(
     rewrite(found.place.facts, evaluation=evaluation)
     with pytest.raises(UserError, match="the fingerprint does not match the panels"):
         read_cell(results, init_cell("fixed"))
+
+
+def test_the_state_of_a_run_below_a_file_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match=r"study\.json cannot be read: Not a directory"):
+        read_state(tmp_path / "file")

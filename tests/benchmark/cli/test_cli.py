@@ -190,7 +190,7 @@ def test_summary_and_report_can_be_rebuilt_from_the_records(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_replay_finds_an_edited_record(tmp_path: Path) -> None:
+def test_replay_finds_an_edited_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = ["eval", "--engine", "random", "--task", "sokoban/builtin", "--out", str(tmp_path)]
     assert main(run) == 0
     file = tmp_path / "episodes.jsonl"
@@ -198,6 +198,8 @@ def test_replay_finds_an_edited_record(tmp_path: Path) -> None:
     failed = next(n for n, line in enumerate(lines) if not json.loads(line)["success"])
     lines[failed] = json.dumps(json.loads(lines[failed]) | {"success": True})
     file.write_text("\n".join(lines) + "\n")
+    assert main(["replay", str(tmp_path), "--set", "sokoban.view=pixels"]) == 2
+    assert "--set sokoban.view=pixels has no effect" in capsys.readouterr().err
     done = cli("replay", str(tmp_path))
     assert done.returncode == 1
     assert "episode, success: recorded True, replayed False" in done.stdout

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from baselines.study.schema import TABLE
 from benchmark.cli.main import command_line, main, parse
 from benchmark.cli.parser import Parser
 from tasks.registry import load_task, task_names
@@ -54,6 +55,29 @@ def refused(capsys: pytest.CaptureFixture[str], words: str) -> str:
             "no.parquet cannot be read: there is no such file",
         ),
         ("eval --dtype bf16", "there is no 'bf16'; did you mean bfloat16"),
+        ("eval --concurrency 99999999999", "--concurrency: at most 65,536"),
+        ("eval --seed -5", "--seed: must be an integer of at least 0, not '-5'"),
+        (
+            "eval --engine random --task sokoban --repeats 99999999999",
+            "the run has 25,599,999,999,744 episodes, and one has at most 1,000,000",
+        ),
+        ("train --recipe grpo --serve-gpus 1", "--serve-gpus has no effect without --gpus"),
+        (
+            "train --recipe grpo --init tiny-sokoban --served-model x",
+            "--served-model has no effect without --endpoint",
+        ),
+        ("doctor --no-smoke --recipe x", "--recipe needs --init"),
+        ("doctor --no-smoke --serve-gpus 7", "--serve-gpus needs --init"),
+        (f"doctor --no-smoke --out {__file__}", f"--out {__file__} is not a folder"),
+        ("doctor --out /proc/x", "--out /proc/x cannot be written"),
+        (
+            f"study status {TABLE} --results {__file__}",
+            f"--results {__file__} is not a folder",
+        ),
+        (f"study page {TABLE} --results no", "--results no is not a folder"),
+        ("leaderboard build --replay-minutes nan", "must be a number of at least 0, not 'nan'"),
+        ("leaderboard build --date yesterday", "must be a day such as 2026-01-31"),
+        ("leaderboard build --commit xyz", "must be the hash of a commit, not 'xyz'"),
         ("eval --limit 0", "--limit: must be an integer of at least 1, not '0'"),
         (
             "eval --model x --model-args a=1",

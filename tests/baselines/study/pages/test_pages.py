@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -30,6 +31,7 @@ from baselines.study.pages.track_pages import page_of, results_by_track
 from baselines.study.pages.watched import halved_runs, watched_runs
 from baselines.study.schema import Cell, cells_of, read_study
 from baselines.study.workspace import RunState, survey, with_inits, write_state
+from baselines.tracks import registry
 from benchmark.cli.main import main
 from tests.support.training.study_cells import finish, rewrite
 
@@ -420,3 +422,25 @@ def check_markdown(text: str) -> None:
         assert re.fullmatch(r"\|( ?-+:? ?\|)+", rule)
         assert {line.count("|") for line in (rule, *rows)} == {head.count("|")}
         assert rows
+
+
+@pytest.mark.slow
+def test_pages_of_the_shipped_results_show_the_shipped_study_whatever_file_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "results" / "alfworld-standard"
+    shutil.copytree(RESULTS / "alfworld-standard", place)
+    monkeypatch.setattr(registry, "RESULTS", place.parent)
+    own = tmp_path / "own.yaml"
+    own.write_text(
+        "name: own\nblocks:\n- {tracks: [alfworld-standard], recipes: [grpo], seeds: [0]}\n"
+    )
+    assert main(["study", "page", str(own)]) == 0
+    assert f"{place / 'README.md'}\n" in capsys.readouterr().out
+    shown = (RESULTS / "alfworld-standard" / "README.md").read_text("utf-8")
+    assert (place / "README.md").read_text("utf-8") == shown
+    assert "## Claims" in shown and "## Missing" in shown
+    monkeypatch.setattr(registry, "RESULTS", tmp_path)
+    (tmp_path / "empty").mkdir()
+    assert main(["study", "page", str(own), "--results", str(tmp_path / "empty")]) == 2
+    assert f"no finished run of this study is in {tmp_path / 'empty'}" in capsys.readouterr().err
