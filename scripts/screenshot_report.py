@@ -1,9 +1,9 @@
-"""Take the pictures of a report that the documentation shows.
+"""Take the picture of a report that the documentation shows.
 
     python scripts/screenshot_report.py runs/NAME/report.html --out docs
 
-writes `report.png` (the top of the page) and `episode.png` (the episode browser) with a headless
-Chromium: the one that ARLARENA_CHROMIUM names, else the system's.
+writes `report.png`, the top of the page, with a headless Chromium: the one that ARLARENA_CHROMIUM
+names, else the system's.
 """
 
 import argparse
@@ -15,6 +15,7 @@ from typing import Literal
 
 from playwright.sync_api import FloatRect, Page, sync_playwright
 
+NAME = "report.png"
 LARGEST = 300_000
 """Bytes that a picture in the repository may have."""
 
@@ -24,11 +25,9 @@ _WIDTH, _HEIGHT = 1200, 800
 
 def main() -> int:
     """Run the program."""
-    parser = argparse.ArgumentParser(description="Take pictures of a report.")
+    parser = argparse.ArgumentParser(description="Take a picture of a report.")
     parser.add_argument("report", type=Path, help="a run's report.html")
     parser.add_argument("--out", type=Path, default=Path("docs"), help="folder (default: docs)")
-    parser.add_argument("--episode", metavar="ID", help="episode to show (default: the first)")
-    parser.add_argument("--turn", type=int, default=1, help="turn to show (default: 1)")
     parser.add_argument("--scheme", choices=("light", "dark"), default="light")
     arguments = parser.parse_args()
     chromium = os.environ.get("ARLARENA_CHROMIUM") or shutil.which("chromium")
@@ -40,12 +39,11 @@ def main() -> int:
         return 2
     arguments.out.mkdir(parents=True, exist_ok=True)
     _take(arguments, chromium, arguments.scheme)
-    for name in ("report.png", "episode.png"):
-        size = (arguments.out / name).stat().st_size
-        print(f"{arguments.out / name}: {size / 1000:.0f} kB")
-        if size > LARGEST:
-            print(f"{name} is larger than {LARGEST / 1000:.0f} kB", file=sys.stderr)
-            return 1
+    size = (arguments.out / NAME).stat().st_size
+    print(f"{arguments.out / NAME}: {size / 1000:.0f} kB")
+    if size > LARGEST:
+        print(f"it is larger than {LARGEST / 1000:.0f} kB", file=sys.stderr)
+        return 1
     return 0
 
 
@@ -58,14 +56,9 @@ def _take(arguments: argparse.Namespace, chromium: str, scheme: Literal["light",
             device_scale_factor=1.5,
         )
         page = context.new_page()
-        address = arguments.report.resolve().as_uri()
-        page.goto(address)
+        page.goto(arguments.report.resolve().as_uri())
         page.locator("#list li").first.wait_for()
-        page.screenshot(path=arguments.out / "report.png", clip=_top(page))
-        episode = arguments.episode or page.locator("#list .name").first.inner_text()
-        page.goto(f"{address}#episode={episode}&turn={arguments.turn}")
-        page.locator('#strip [aria-current="step"]').wait_for()
-        page.locator("#browser").screenshot(path=arguments.out / "episode.png")
+        page.screenshot(path=arguments.out / NAME, clip=_top(page))
         browser.close()
 
 

@@ -24,8 +24,8 @@ def _add_plot(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "logs",
         metavar="LOG",
         nargs="+",
-        help="training_log.jsonl, a folder with one, or a study's results for a track; "
-        "folders without a log are skipped",
+        help="training_log.jsonl, a folder with one, a submission, or a study's results for a "
+        "track; folders without a log are skipped",
     )
     parser.add_argument(
         "--out",

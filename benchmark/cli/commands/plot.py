@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from benchmark.cli.entry_logs import logs_of
 from benchmark.cli.say import say
 from benchmark.files import write_atomically
 from benchmark.logs.curves import run_curves_of
@@ -78,7 +79,7 @@ def _found(names: Sequence[str]) -> list[Path]:
         UserError: A file does not exist, or there is no log at all.
     """
     given = [Path(name) for name in names]
-    paths = [log for path in given for log in (cells_in(path) or [path])]
+    paths = [log for path in given for log in (cells_in(path) or logs_of(path))]
     without = [path for path in paths if path.is_dir() and not (path / LOG).exists()]
     if len(without) == len(paths) > 1:
         raise UserError(f"none of the {len(paths)} folders has a {LOG}; choose one that does")

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmark.cli.entry_logs import logs_of
 from benchmark.cli.say import say
 from benchmark.files import write_atomically
 from benchmark.logs.foreign import Format, own_words
@@ -17,9 +18,6 @@ from benchmark.stability.table import (
     log_text,
     table_text,
 )
-from benchmark.submissions.format.findings import Rejected
-from benchmark.submissions.format.schema import SUBMISSION
-from benchmark.submissions.reading.folder import read_submission
 from tasks.errors import UserError
 
 
@@ -59,27 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _logs(words: Sequence[str], chosen: Format | None) -> list[Path]:
-    """The paths as they were given, and in the place of a submission's folder all logs it names.
-
-    Raises:
-        UserError: A submission cannot be read, or has no logs of the chosen format.
-    """
-    paths = []
-    for path in map(Path, words):
-        if not (path / SUBMISSION).is_file():
-            paths.append(path)
-            continue
-        try:
-            points = read_submission(path).checkpoints
-        except Rejected as rejected:
-            raise UserError(f"{path}: {rejected}") from rejected
-        if any(point.foreign_log for point in points):
-            raise UserError(f"{path}: `submit check` shows the stability of other trainers' logs")
-        logs = [path / point.training_log for point in points if point.training_log is not None]
-        if chosen not in (None, "arlarena-bench") or not logs:
-            raise UserError(f"{path} is a submission without {chosen or 'training'} logs")
-        paths += logs
-    return paths
+    return [log for word in words for log in logs_of(Path(word), chosen)]
 
 
 def _write(path: Path, text: str) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.archive import compress, sha256_of
+from benchmark.cli.main import main
 from tests.benchmark.stability.command import (
     fault,
     run,
@@ -87,3 +88,12 @@ def test_a_submission_without_such_logs(tmp_path: Path, capsys: pytest.CaptureFi
         point["training_log"] = None
     file.write_text(json.dumps(content))
     assert f"{folder} is a submission without training logs" in fault(capsys, folder)
+
+
+def test_curves_of_a_submission_are_drawn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = submission(tmp_path / "20260102_trained")
+    assert main(["plot", str(folder), "--out", str(tmp_path / "curves.svg")]) == 0
+    assert "curves of 2 runs: " in capsys.readouterr().out
+    assert (tmp_path / "curves.svg").read_bytes().startswith(b"<?xml")
