@@ -6,20 +6,23 @@ a panel.
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final
-
-from pydantic import ConfigDict, Field, NonNegativeInt, PositiveInt, TypeAdapter, ValidationError
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from tasks.errors import UserError, suggestion
-from tasks.strict import Strict, first_fault
 from tasks.texts import digest_text
+
+if TYPE_CHECKING:
+    from pydantic import ConfigDict, TypeAdapter
 
 INDEX = "index.json"
 BUILTIN = "builtin"
 """Name of the panel that every task has, and has on every machine."""
+_STRICT: Final["ConfigDict"] = {"extra": "forbid", "strict": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +52,19 @@ class PanelDefaults:
         repeats: Plays of every episode.
     """
 
-    __pydantic_config__: ClassVar[ConfigDict] = Strict.model_config
+    __pydantic_config__: ClassVar["ConfigDict"] = _STRICT
 
-    max_tokens: PositiveInt = 512
-    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
-    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
-    top_k: NonNegativeInt = 0
-    repeats: PositiveInt = 1
+    max_tokens: int = 512
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    repeats: int = 1
+
+    def __post_init__(self) -> None:
+        if self.max_tokens < 1 or self.repeats < 1 or self.top_k < 0:
+            raise ValueError("max_tokens and repeats are at least 1, top_k at least 0")
+        if not (0 <= self.temperature < math.inf and 0 < self.top_p <= 1):
+            raise ValueError("temperature is at least 0, top_p above 0 and at most 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +97,19 @@ class PanelInfo:
     standard: PanelDefaults = PanelDefaults()
 
 
-class _Facts(Strict):
+@dataclass(frozen=True, slots=True)
+class _Facts:
     """What `panels/index.json` says of a panel; see `PanelInfo`.
 
-    The two that pinning adds are missing in an index that was just written.
+    The two that pinning adds, `episodes` and `sha256`, are missing in an index that was just
+    written.
     """
 
+    __pydantic_config__: ClassVar["ConfigDict"] = _STRICT
+
     description: str
-    max_turns: PositiveInt
-    episodes: NonNegativeInt | None = None
+    max_turns: int
+    episodes: int | None = None
     sha256: str | None = None
     random_success: tuple[float, float] | None = None
     expert_success: float | None = None
@@ -104,8 +117,9 @@ class _Facts(Strict):
     catalogue_sha256: str | None = None
     standard: PanelDefaults = PanelDefaults()
 
-
-_FACTS: Final = TypeAdapter(dict[str, _Facts])
+    def __post_init__(self) -> None:
+        if self.max_turns < 1:
+            raise ValueError("max_turns is at least 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +158,24 @@ def read_facts(folder: Path) -> dict[str, dict[str, Any]]:
     return written
 
 
+@cache
+def _schema() -> "TypeAdapter[dict[str, _Facts]]":
+    # Here, because workers that play episodes read no index: they start without pydantic.
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(dict[str, _Facts])
+
+
 def _read(folder: Path) -> tuple[bytes, dict[str, _Facts]]:
     """The index, as it is written and checked."""
+    from pydantic import ValidationError
+
+    from tasks.strict import first_fault
+
     path = folder / INDEX
     try:
         content = path.read_bytes()
-        facts = _FACTS.validate_json(content)
+        facts = _schema().validate_json(content)
     except FileNotFoundError as error:
         raise UserError(
             f"{path} is missing: write description and max_turns of each panel, then run "

@@ -135,11 +135,14 @@ def test_what_is_missing_is_named(here: Path, capsys: pytest.CaptureFixture[str]
         ("{}", "index.json: there is no panel builtin, which every task needs"),
         ('{"builtin": {"description": "x"}}', "index.json: builtin.max_turns: Field required"),
         ({"max_turns": "10"}, "builtin.max_turns: Input should be a valid integer"),
-        ({"max_turns": 0}, "builtin.max_turns: Input should be greater than 0"),
+        ({"max_turns": 0}, "builtin: Value error, max_turns is at least 1"),
         ({"random_success": [1]}, "builtin.random_success.1: Field required"),
         ({"standard": {"max_tokens": "5"}}, "builtin.standard.max_tokens: Input should be a valid"),
         ({"standard": {"max_token": 5}}, "builtin.standard.max_token: Unexpected keyword argument"),
-        ({"standard": {"top_p": 0}}, "builtin.standard.top_p: Input should be greater than 0"),
+        (
+            {"standard": {"top_p": 0}},
+            "builtin.standard: Value error, temperature is at",
+        ),
     ],
 )
 @pytest.mark.parametrize("option", ["", " --pin"])
