@@ -1,8 +1,9 @@
 """How often chance alone gives as many collapsed runs: the exact tests of claims about collapse."""
 
 from fractions import Fraction
+from itertools import product
 from math import ceil, comb, floor
-from typing import Final
+from typing import Final, NamedTuple
 
 RARE: Final = Fraction(1, 40)
 """Chance of what decides such a claim, if nothing is behind it: 2.5% on either side, as with the
@@ -14,23 +15,48 @@ def chance_of_half(count: int, runs: int) -> Fraction:
     return Fraction(sum(comb(runs, more) for more in range(count, runs + 1)), 2**runs)
 
 
-def chance_of_more(count: int, runs: int, other_count: int, other_runs: int) -> Fraction:
-    """Chance that at least so many of the collapsed runs of two methods are the first one's.
+class Counts(NamedTuple):
+    """Collapsed runs of two methods on a track.
 
-    Both are taken to collapse equally often: one side of Fisher's exact test.
-
-    Args:
-        count: Collapsed runs of the first method.
+    Attributes:
+        collapsed: Of the first method.
         runs: All of its runs.
-        other_count: Collapsed runs of the second method.
+        other_collapsed: Of the second method.
         other_runs: All of its runs.
     """
-    collapsed = count + other_count
-    ways = sum(
-        comb(runs, own) * comb(other_runs, collapsed - own)
-        for own in range(count, min(runs, collapsed) + 1)
-    )
-    return Fraction(ways, comb(runs + other_runs, collapsed))
+
+    collapsed: int
+    runs: int
+    other_collapsed: int
+    other_runs: int
+
+    def swapped(self) -> "Counts":
+        """The second method first."""
+        return Counts(self.other_collapsed, self.other_runs, self.collapsed, self.runs)
+
+
+def chance_of_more(*tracks: Counts) -> Fraction:
+    """Chance that at least so many of the collapsed runs of two methods are the first one's.
+
+    Both are taken to collapse equally often on a track, on each as often as is found there: one
+    side of Fisher's exact test, over several tracks of its stratified form.
+    """
+    ways = {0: Fraction(1)}
+    """Chance of each count of the first method's collapsed runs, over the tracks so far."""
+    for one in tracks:
+        both, together = one.collapsed + one.other_collapsed, one.runs + one.other_runs
+        own = {
+            count: Fraction(
+                comb(one.runs, count) * comb(one.other_runs, both - count), comb(together, both)
+            )
+            for count in range(max(0, both - one.other_runs), min(one.runs, both) + 1)
+        }
+        summed: dict[int, Fraction] = {}
+        for (before, chance), (count, share) in product(ways.items(), own.items()):
+            summed[before + count] = summed.get(before + count, Fraction()) + chance * share
+        ways = summed
+    found = sum(one.collapsed for one in tracks)
+    return sum((chance for count, chance in ways.items() if count >= found), Fraction())
 
 
 def chance_text(*sides: Fraction) -> str:

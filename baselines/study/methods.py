@@ -80,13 +80,13 @@ class RecipeRuns:
         return sum(not shows_collapse(log) for log in self.logs)
 
     @property
-    def faded(self) -> Mapping[int, tuple[str, ...]]:
+    def halved(self) -> Mapping[int, tuple[str, ...]]:
         """Seeds that end at half of their best validation, of 10% or more, and have not collapsed.
 
         Of several tasks with those on which they do; `MEAN` is their mean.
         Collapse is judged by a mean over several validations, which does not see a late loss.
         """
-        found = {run.cell.seed: _faded(run.log) for run in self.runs if run.log is not None}
+        found = {run.cell.seed: _halved(run.log) for run in self.runs if run.log is not None}
         return {seed: where for seed, where in found.items() if where}
 
     @property
@@ -340,7 +340,7 @@ def shows_collapse(log: TrainingLog) -> bool:
     return collapse_of(log) is not None or len(judged_success(log)) > WINDOW
 
 
-def _faded(log: TrainingLog) -> tuple[str, ...]:
+def _halved(log: TrainingLog) -> tuple[str, ...]:
     """Tasks, or the mean over them, whose success is at half of its best in the end."""
     if collapse_of(log) is not None:
         return ()

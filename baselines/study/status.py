@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 
-from baselines.study.methods import collapse_of
+from baselines.study.methods import collapse_of, shows_collapse
 from baselines.study.schema import Cell
 from baselines.study.workspace import StudySetting, Survey, read_state
 from benchmark.logs.training_log import LOG, read_training_log
@@ -23,7 +23,8 @@ class StatusRow(TypedDict):
         missing: Seeds that are not.
         failed: Seeds whose last process failed, with what it said.
         outdated: Seeds whose files are of another track or protocol, with the reason.
-        collapsed: Finished seeds that have collapsed.
+        collapsed: Finished seeds that have collapsed; None if none has, and not all could show it
+            (`shows_collapse`).
         gain: Success at the last validation minus that at the first one (`judged_success`), mean
             over finished seeds.
     """
@@ -35,7 +36,7 @@ class StatusRow(TypedDict):
     missing: list[int]
     failed: dict[int, str]
     outdated: dict[int, str]
-    collapsed: int
+    collapsed: int | None
     gain: float | None
 
 
@@ -56,7 +57,7 @@ def rows_of(cells: Sequence[Cell], found: Survey, setting: StudySetting) -> list
             missing=[],
             failed={},
             outdated={},
-            collapsed=0,
+            collapsed=None,
             gain=None,
         )
         row = rows.setdefault((cell.track, cell.recipe), new)
@@ -79,7 +80,10 @@ def rows_of(cells: Sequence[Cell], found: Survey, setting: StudySetting) -> list
             for each in found.finished
             if (each.cell.track, each.cell.recipe) == (track, recipe) and each.log is not None
         ]
-        row["collapsed"] = sum(collapse_of(log) is not None for log in logs)
+        collapsed = sum(collapse_of(log) is not None for log in logs)
+        row["collapsed"] = (
+            collapsed if collapsed or (logs and all(map(shows_collapse, logs))) else None
+        )
         gains = [curve[-1][1] - curve[0][1] for log in logs if (curve := judged_success(log))]
         row["gain"] = statistics.fmean(gains) if gains else None
     return list(rows.values())

@@ -108,8 +108,15 @@ def _look_of_number(number: int) -> Look:
     return Look(HUES[color], _DASHES[cycle % len(_DASHES)])
 
 
-def draw_runs(axes: Axes, runs: Sequence[Series], look: Look) -> None:
-    """The runs of one curve; several as thin lines, with their median and band."""
+def draw_runs(axes: Axes, runs: Sequence[Series], look: Look, *, alone_width: float = 1.7) -> None:
+    """The runs of one curve; several as thin lines, with their median and band.
+
+    Args:
+        axes: Where.
+        runs: At least one.
+        look: Of the curve.
+        alone_width: Width of the line of a single run, in points.
+    """
     alone = len(runs) == 1
     for run in runs:
         axes.plot(
@@ -117,7 +124,7 @@ def draw_runs(axes: Axes, runs: Sequence[Series], look: Look) -> None:
             run.y,
             color=look.color,
             linestyle=look.dashes if alone else "-",
-            linewidth=1.7 if alone else 0.6,
+            linewidth=alone_width if alone else 0.6,
             alpha=1.0 if alone else 0.5,
             marker="o" if run.x.size == 1 else "",
             markersize=4,

@@ -147,7 +147,8 @@ def _verdicts(board: Board) -> Markup:
     about = (
         f"Decided: {len(judged)} of {len(found)} claims, {after} of them post hoc: written down "
         "when the numbers were known. A claim is incomplete while a planned seed is missing. "
-        "Claims about collapse need four seeds of each method, others three; the rules are in "
+        "Claims about collapse need six seeds of one method or four of each of two, others three "
+        "seeds; the rules are in "
         "baselines/results/claims.md."
     )
     return joined(

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, get_args
 
-from baselines.study.claims import ClaimVerdict, Outcome
-from baselines.study.pages.markdown import fill, markdown_table
+from baselines.study.chance import RARE
+from baselines.study.claims import Withdrawn
+from baselines.study.pages.markdown import fill, markdown_table, wrapped
 from baselines.study.pages.track_pages import PAGE
+from baselines.study.verdicts import ClaimVerdict, Outcome
 from benchmark.files import write_atomically
 from tasks.errors import UserError
 from tasks.texts import counted
@@ -19,11 +21,14 @@ OWN: Final = "Goals of the tracks"
 """Heading of the claims that name nobody."""
 
 
-def write_claims(judged: Sequence[ClaimVerdict], source: Path, results: Path) -> Path:
+def write_claims(
+    judged: Sequence[ClaimVerdict], withdrawn: Sequence[Withdrawn], source: Path, results: Path
+) -> Path:
     """Write all claims with their verdicts into a folder of results; returns the page.
 
     Args:
         judged: See `claims_page`.
+        withdrawn: Likewise.
         source: Likewise.
         results: The folder.
 
@@ -32,17 +37,20 @@ def write_claims(judged: Sequence[ClaimVerdict], source: Path, results: Path) ->
     """
     page = results / CLAIMS
     try:
-        write_atomically(page, claims_page(judged, source, results).encode())
+        write_atomically(page, claims_page(judged, withdrawn, source, results).encode())
     except OSError as error:
         raise UserError(f"{page} cannot be written: {error.strerror}") from error
     return page
 
 
-def claims_page(judged: Sequence[ClaimVerdict], source: Path, results: Path) -> str:
+def claims_page(
+    judged: Sequence[ClaimVerdict], withdrawn: Sequence[Withdrawn], source: Path, results: Path
+) -> str:
     """All claims with their verdicts, as Markdown.
 
     Args:
         judged: Verdicts, in the order in which they are listed.
+        withdrawn: Claims that are judged no longer.
         source: The file of the claims.
         results: Folder in which the tracks have their pages.
     """
@@ -50,7 +58,12 @@ def claims_page(judged: Sequence[ClaimVerdict], source: Path, results: Path) -> 
     for of in sorted({v.claim.of for v in judged}, key=lambda of: (not of, of)):
         own = [verdict for verdict in judged if verdict.claim.of == of]
         rows = [
-            [v.claim.text, _linked(v.claim.track, results), f"**{v.outcome}**", v.numbers]
+            [
+                v.claim.text,
+                ", ".join(_linked(track, results) for track in v.claim.tracks),
+                f"**{v.outcome}**",
+                v.numbers,
+            ]
             for v in own
         ]
         table = markdown_table(("claim", "track", "verdict", "numbers"), rows)
@@ -61,6 +74,25 @@ def claims_page(judged: Sequence[ClaimVerdict], source: Path, results: Path) -> 
         link=Path(os.path.relpath(source, results)).as_posix(),
         count=len(judged),
         sections=sections,
+        corrected=_corrected(judged),
+        withdrawn=markdown_table(
+            ("claim", "track", "known by then", "why"),
+            [[w.claim, _linked(w.track, results), w.known, w.why] for w in withdrawn],
+        )
+        if withdrawn
+        else "",
+    )
+
+
+def _corrected(judged: Sequence[ClaimVerdict]) -> str:
+    """How many claims about collapses stay reproduced if all claims are corrected for."""
+    found = [v for v in judged if v.outcome == "reproduced" and v.chance is not None]
+    limit = RARE / len(judged)
+    kept = [v for v in found if v.chance is not None and v.chance <= limit]
+    return wrapped(
+        f"Nothing is corrected for the number of claims. Of the {counted(len(found), 'claim')} "
+        f"about collapses that are reproduced, {len(kept)} would be if all {len(judged)} claims "
+        f"were corrected for (Bonferroni: a chance of at most 1 in {limit.denominator:,})."
     )
 
 

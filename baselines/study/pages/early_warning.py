@@ -7,10 +7,18 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-import numpy as np
-
 from baselines.study.methods import TrackResults
+from baselines.study.pages.halves import (
+    NOTHING,
+    Half,
+    half_of,
+    halves_of,
+    lead_text,
+    limit_text,
+    share_text,
+)
 from baselines.study.pages.markdown import fill, markdown_table
+from baselines.study.pages.warning_answer import answer
 from baselines.study.pages.watched import halved_runs, watched_runs
 from benchmark.files import write_atomically
 from benchmark.stability import precursors
@@ -18,26 +26,18 @@ from benchmark.stability.early_warning import (
     SIGNALS,
     SUCCESS,
     Rule,
-    Signal,
     WatchedRun,
     alarm_at,
-    chosen_rule,
     comparable,
     first_moves,
-    halves,
     outcome,
-    rules_of,
     warning_at,
 )
-from benchmark.stats.formatting import points_text, range_text
-from benchmark.stats.intervals import wilson
-from benchmark.stats.paired import Side, difference
 from tasks.errors import UserError
 from tasks.texts import counted
 
 TEMPLATE: Final = Path(__file__).with_name("early_warning.md.j2")
 PAGE: Final = "early_warning.md"
-HALVES: Final = ("first", "second")
 NUMBERS: Final = (
     "alarm",
     "warned there",
@@ -59,33 +59,6 @@ RUNS: Final = (
     "warning",
 )
 """Columns of the runs that collapsed."""
-SPLITS: Final = 100
-"""Other splits into halves that the answer is compared with."""
-NOTHING: Final = "-"
-
-
-@dataclass(frozen=True, slots=True)
-class Half:
-    """One half of the runs, and what is chosen on it.
-
-    Attributes:
-        name: `first` or `second`.
-        runs: Its runs.
-        rules: All that are tried on it.
-    """
-
-    name: str
-    runs: tuple[WatchedRun, ...]
-    rules: Mapping[Signal, tuple[Rule, ...]]
-
-    @property
-    def chosen(self) -> Rule | None:
-        """The rule of all signals together."""
-        return chosen_rule([rule for signal in SIGNALS for rule in self.rules[signal]], self.runs)
-
-    def best(self, signal: Signal) -> Rule | None:
-        """The rule of one signal."""
-        return chosen_rule(self.rules[signal], self.runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +113,7 @@ def early_warning_page(
         halved: Track, recipe and seed of those that lost half without a collapse.
     """
     compared = comparable(runs)
-    first, second = _halves(compared)
+    first, second = halves_of(compared)
     fallen = sorted(
         (*_fallen(first, second), *_fallen(second, first)),
         key=lambda each: (each.run.track, each.run.recipe, each.run.seed),
@@ -150,7 +123,7 @@ def early_warning_page(
     blind = precursors.FIRST + precursors.PATIENCE
     return fill(
         TEMPLATE,
-        answer=_answer(first, second),
+        answer=answer(first, second),
         tracks=_by_track(first, second),
         equal_time=_in_equal_time(first, second),
         collapsed=len(fallen),
@@ -167,15 +140,6 @@ def early_warning_page(
     )
 
 
-def _halves(runs: Sequence[WatchedRun], draw: int | None = None) -> tuple[Half, Half]:
-    first, second = map(_half, HALVES, halves(runs, draw))
-    return first, second
-
-
-def _half(name: str, runs: Sequence[WatchedRun]) -> Half:
-    return Half(name, tuple(runs), {each: rules_of(each, runs) for each in (*SIGNALS, SUCCESS)})
-
-
 def _fallen(half: Half, other: Half) -> Iterator[FallenRun]:
     farthest = [rules[0] for signal, rules in other.rules.items() if rules and signal != SUCCESS]
     for run in half.runs:
@@ -183,84 +147,6 @@ def _fallen(half: Half, other: Half) -> Iterator[FallenRun]:
             at = None if other.chosen is None else warning_at(run, other.chosen)
             warning = None if at is None else run.fall - at
             yield FallenRun(run, half.name, *first_moves(run, farthest), warning)
-
-
-def _answer(first: Half, second: Half) -> str:
-    """What the test says, in a few sentences."""
-    if not first.runs:
-        return "No run has collapsed yet."
-    if any({run.fall is None for run in half.runs} != {True, False} for half in (first, second)):
-        return (
-            "There are too few runs for a test: each half needs some that collapsed and some that "
-            "did not."
-        )
-    if (rule := first.chosen) is None:
-        return (
-            "On the first half of the runs no signal warns of collapses more often than it gives "
-            "false alarms, so that there is no rule to test."
-        )
-    known, done = outcome(rule, first.runs), outcome(rule, second.runs)
-    lead = f", {_lead(done.leads)} updates ahead," if done.leads else ""
-    margin = difference(
-        Side.of_rates([len(done.leads) / done.collapsed], done.collapsed),
-        Side.of_rates([done.false_alarms / done.healthy], done.healthy),
-    )
-    others = _other_splits((*first.runs, *second.runs))
-    low, middle, high = np.percentile(others, (5, 50, 95))
-    lower = sum(each < 100 * margin.value for each in others)
-    verdict = (
-        "Warnings are more frequent than false alarms"
-        if margin.low > 0 and low > 0
-        else "**These runs do not show that the rule warns of anything**"
-    )
-    return (
-        f"The rule chosen on the first half of the runs, `{rule.signal.name}` {_limit(rule)}, "
-        f"warned of {_share(len(done.leads), done.collapsed)} collapsed runs of the second "
-        f"half{lead} and gave a false alarm in {_share(done.false_alarms, done.healthy)} runs that "
-        f"did not collapse. On the half that it was chosen on it warned of {len(known.leads)} of "
-        f"{known.collapsed}, with {known.false_alarms} of {known.healthy} false alarms. {verdict}: "
-        f"the share of warnings minus that of false alarms is {points_text(margin)} points. "
-        f"In {SPLITS} other splits into halves, drawn alike, a rule is chosen and tested in the "
-        f"same way: the difference is {middle:+.1f} in the median, 90% of them lie between "
-        f"{low:+.1f} and {high:+.1f}, and that of this split is larger than in {lower} of them. "
-        + (
-            f"Of {counted(len(done.leads), 'warning')}, {done.certain} came before a validation "
-            "that was still healthy, and so before the fall for certain; "
-            f"{done.watched} of {counted(done.collapsed, 'collapsed run')} had such a validation. "
-            f"{_at_once(rule, second.runs)}"
-            if done.leads
-            else ""
-        )
-    )
-
-
-def _other_splits(runs: Sequence[WatchedRun]) -> list[float]:
-    """Share of warnings minus that of false alarms where halves are others, in points.
-
-    Without a rule there are neither.
-    """
-    found = []
-    for draw in range(SPLITS):
-        first, second = _halves(runs, draw)
-        rule = first.chosen
-        found.append(0.0 if rule is None else 100 * float(outcome(rule, second.runs).excess))
-    return found
-
-
-def _at_once(rule: Rule, runs: Sequence[WatchedRun]) -> str:
-    """How many warnings came as early as they can: their leads are those to a validation."""
-    warned = [
-        (at, run.fall)
-        for run in runs
-        if run.fall is not None and (at := alarm_at(run, rule)) is not None and at < run.fall
-    ]
-    first = min(at for at, _ in warned)
-    early = sum(at == first for at, _ in warned)
-    return (
-        f"{early} of the {len(warned)} alarms came in update {first}; falls are seen only at "
-        f"validations, the earliest at update {min(fall for _, fall in warned)}, so that these "
-        "leads say little."
-    )
 
 
 def _by_track(first: Half, second: Half) -> str:
@@ -273,8 +159,8 @@ def _by_track(first: Half, second: Half) -> str:
         rows.append(
             [
                 track,
-                _share(len(done.leads), done.collapsed),
-                _share(done.false_alarms, done.healthy),
+                share_text(len(done.leads), done.collapsed),
+                share_text(done.false_alarms, done.healthy),
             ]
         )
     return markdown_table(("track, second half", "warned", "false alarms"), rows)
@@ -325,12 +211,12 @@ def _cells(rule: Rule | None, half: Half, other: Half) -> list[str]:
         return ["none", *[NOTHING] * 5]
     known, done = outcome(rule, half.runs), outcome(rule, other.runs)
     return [
-        _limit(rule),
+        limit_text(rule),
         f"{len(known.leads)} of {known.collapsed}",
         f"{known.false_alarms} of {known.healthy}",
-        _share(len(done.leads), done.collapsed),
-        _lead(done.leads),
-        _share(done.false_alarms, done.healthy),
+        share_text(len(done.leads), done.collapsed),
+        lead_text(done.leads),
+        share_text(done.false_alarms, done.healthy),
     ]
 
 
@@ -353,9 +239,14 @@ def _often(fallen: Sequence[FallenRun]) -> str:
     counts = Counter(label for each in fallen for label in each.first)
     if not counts:
         return "No signal moved in any run."
+    ahead = sum(each.ahead is not None and each.ahead >= 1 for each in fallen)
+    still = sum(not each.first for each in fallen)
     most = max(counts.values())
     names = ", ".join(f"`{label}`" for label in sorted(counts) if counts[label] == most)
-    return f"Most often: {names}, in {most} of {counted(len(fallen), 'run')}."
+    return (
+        f"In {still} of {counted(len(fallen), 'run')} none moved, in {ahead} one did at least 1 "
+        f"update ahead. Most often: {names}, in {most}."
+    )
 
 
 def _elsewhere(first: Half, others: Sequence[WatchedRun]) -> str:
@@ -395,32 +286,12 @@ def _without_halved(first: Half, second: Half, halved: Collection[tuple[str, str
         return ""
     runs = "Of the runs that count as not collapsed"
     said = f"{runs}, {lost} ended at half of {'their' if lost > 1 else 'its'} best."
-    rule = _half(first.name, kept[0]).chosen
+    rule = half_of(first.name, kept[0]).chosen
     if rule is None:
         return f"{said} Without {'them' if lost > 1 else 'it'} no rule is chosen."
     done = outcome(rule, kept[1])
     return (
         f"{said} Without {'them' if lost > 1 else 'it'} the first half chooses "
-        f"`{rule.signal.name}` {_limit(rule)}, which warned of {len(done.leads)} of "
+        f"`{rule.signal.name}` {limit_text(rule)}, which warned of {len(done.leads)} of "
         f"{done.collapsed} in the second, with {done.false_alarms} of {done.healthy} false alarms."
     )
-
-
-def _limit(rule: Rule) -> str:
-    side = "below" if rule.signal.below else "above"
-    return f"{side} {rule.limit:g}{' times its first value' * rule.signal.relative}"
-
-
-def _share(count: int, number: int) -> str:
-    if not number:
-        return NOTHING
-    ends = wilson(count, number)
-    return f"{count} of {number} ({range_text(ends.low, ends.high)})"
-
-
-def _lead(leads: Sequence[int]) -> str:
-    """Median and range, such as `3 (2 to 5)`."""
-    if not leads:
-        return NOTHING
-    middle = f"{median(leads):g}"
-    return middle if min(leads) == max(leads) else f"{middle} ({min(leads)} to {max(leads)})"

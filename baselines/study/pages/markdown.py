@@ -1,10 +1,14 @@
 """What all pages of results are made of: tables of Markdown, and templates that are filled."""
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from jinja2 import Environment, StrictUndefined
+
+WIDTH: Final = 120
+"""Columns of a document."""
 
 
 def fill(template: Path, **values: Any) -> str:
@@ -27,3 +31,20 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def bullets(points: Iterable[str]) -> str:
+    """A list of Markdown, one item per text that is not empty."""
+    return "\n".join(wrapped(point, "- ") for point in points if point)
+
+
+def wrapped(text: str, head: str = "") -> str:
+    """A paragraph in lines of `WIDTH` columns, the others below what follows the head."""
+    return textwrap.fill(
+        text,
+        WIDTH,
+        initial_indent=head,
+        subsequent_indent=" " * len(head),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -9,6 +9,7 @@ Tracks of a sweep over learning rates are left out: they have a page of their ow
 
 import io
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from baselines.study.cells import INIT
 from baselines.study.claims import LEAST_SEEDS
 from baselines.study.current_tracks import CurrentTrack
+from baselines.study.estimate import duration, spent
 from baselines.study.methods import (
     MEAN,
     PanelKey,
@@ -34,7 +36,11 @@ from baselines.study.methods import (
     collapse_of,
     sides_on,
 )
-from baselines.study.pages.markdown import fill, markdown_table
+from baselines.study.pages.claims_page import CLAIMS
+from baselines.study.pages.headlines import headlines
+from baselines.study.pages.markdown import fill, markdown_table, wrapped
+from baselines.study.pages.track_pages import PAGE
+from baselines.study.verdicts import ClaimVerdict
 from baselines.tracks.sweeps import points_of_sweeps
 from benchmark.files import write_atomically
 from benchmark.logs.curves import run_curves_of
@@ -46,6 +52,7 @@ from benchmark.stats.formatting import rate_digits
 from benchmark.stats.paired import Side, mean_success
 from benchmark.track_schema import Track
 from tasks.errors import UserError
+from tasks.texts import counted
 
 BEGIN: Final = "<!-- results{}: written by `arlarena-bench study page --readme` -->"
 """With nothing in it, or with ` of ` and the kinds of tracks that are shown."""
@@ -54,6 +61,8 @@ FIGURE: Final = "overview.svg"
 OVERVIEW: Final = "overview.md"
 TEMPLATE: Final = Path(__file__).with_name("overview.md.j2")
 NOT_RUN: Final = "-"
+MOST_METHODS: Final = 6
+"""That a figure shows: more cannot be told apart."""
 _WIDTH, _HEIGHT = 2.9, 2.6
 """Of one plot, in inches."""
 
@@ -61,6 +70,7 @@ _WIDTH, _HEIGHT = 2.9, 2.6
 def write_overview(
     found: Mapping[str, TrackResults],
     current_tracks: Mapping[str, CurrentTrack],
+    judged: Sequence[ClaimVerdict],
     results: Path,
     readme: Path,
 ) -> Path:
@@ -69,6 +79,7 @@ def write_overview(
     Args:
         found: What is finished, by track.
         current_tracks: The tracks.
+        judged: All claims.
         results: The folder.
         readme: The file; it has the lines `BEGIN` and `END`.
 
@@ -95,8 +106,9 @@ def write_overview(
     try:
         write_atomically(results / FIGURE, overview_figure(found, current_tracks, kinds))
         write_atomically(page, overview_page(found, current_tracks).encode())
-        content = f"{parts[1]}\n{overview_table(found, current_tracks, kinds)}\n\n{parts[3]}"
-        write_atomically(readme, content.encode())
+        claims = Path(os.path.relpath(results / CLAIMS, readme.parent)).as_posix()
+        block = overview_block(found, current_tracks, judged, kinds, claims)
+        write_atomically(readme, f"{parts[1]}\n{block}\n\n{parts[3]}".encode())
     except OSError as error:
         raise UserError(f"{error.filename} cannot be written: {error.strerror}") from error
     return page
@@ -112,9 +124,44 @@ def overview_page(
         current_tracks: The tracks.
     """
     kinds, tasks = _axes(current_tracks)
+    by_track = {
+        name: [run for method in results.methods.values() for run in method.runs]
+        for name, results in found.items()
+    }
+    runs = list(chain(*by_track.values()))
+    by_task = spent(runs, current_tracks)
+    pages = [f"[{name}]({name}/{PAGE})" for name, own in by_track.items() if own]
+    spent_on = ", ".join(f"{duration(seconds)} on {task}" for task, seconds in by_task.items())
     return fill(
-        TEMPLATE, table=overview_table(found, current_tracks, kinds), several=len(tasks) > 1
+        TEMPLATE,
+        table=overview_table(found, current_tracks, kinds),
+        several=len(tasks) > 1,
+        pages=wrapped(f"{', '.join(pages)}."),
+        spent=wrapped(
+            f"CPU time of {counted(len(runs), 'training run')}, tuning and evaluation included: "
+            f"{spent_on}."
+        ),
     )
+
+
+def overview_block(
+    found: Mapping[str, TrackResults],
+    current_tracks: Mapping[str, CurrentTrack],
+    judged: Sequence[ClaimVerdict],
+    kinds: Sequence[str],
+    claims_page: str,
+) -> str:
+    """What stands between the marks: a few lines and the table, as Markdown.
+
+    Args:
+        found: What is finished, by track.
+        current_tracks: The tracks.
+        judged: All claims.
+        kinds: Kinds of tracks that are shown, in this order.
+        claims_page: Link to the page of the claims.
+    """
+    said = headlines(found, _grid(current_tracks, kinds), judged, claims_page)
+    return "\n\n".join(filter(None, (said, overview_table(found, current_tracks, kinds))))
 
 
 def overview_table(
@@ -157,27 +204,28 @@ def overview_figure(
     current_tracks: Mapping[str, CurrentTrack],
     kinds: Sequence[str],
 ) -> bytes:
-    """Validation success of all finished runs over updates, as an SVG file.
+    """Validation success over updates, as an SVG file.
 
     Each kind of tracks has a row and each task a column, like the table; a track of several tasks
-    stands in the first. A track without a finished run is named.
+    stands in the first. A track without a finished run is named. Shown are the `MOST_METHODS`
+    methods that have run on most of these tracks, and the success of the init.
 
     Args:
         found: What is finished, by track; at least one run.
         current_tracks: The tracks.
         kinds: Kinds of tracks that are shown, in this order.
     """
-    _, tasks = _axes(current_tracks)
-    grid = [
-        list(dict.fromkeys(filter(None, (_track(current_tracks, task, kind) for task in tasks))))
-        for kind in kinds
-    ]
+    grid = list(_grid(current_tracks, kinds).values())
     methods = {
         name: [method for method in found[name].methods.values() if method.runs]
         for name in chain(*grid)
         if name in found
     }
-    looks = _looks(methods)
+    most = _most_run(methods)
+    methods = {
+        name: [method for method in each if method.recipe in most] for name, each in methods.items()
+    }
+    looks = dict(zip(most, looks_of(most), strict=True))
     columns = max(map(len, grid))
     with plot_style():
         size = (_WIDTH * columns, _HEIGHT * len(grid) + 0.6)
@@ -190,7 +238,7 @@ def overview_figure(
             for axes, name in zip(row, names, strict=False):
                 axes.set_title(name, loc="left", fontsize=9.5, fontweight="bold")
                 if methods.get(name):
-                    _draw(axes, methods[name], looks)
+                    _draw(axes, methods[name], looks, found[name])
                 else:
                     axes.set_axis_off()
                     axes.text(0, 0.9, "no finished run", color=SOFT, transform=axes.transAxes)
@@ -199,6 +247,8 @@ def overview_figure(
             for look in looks.values()
         ]
         labels = list(looks)
+        handles.append(Line2D([], [], color=SOFT, linestyle=":", linewidth=1))
+        labels.append("init")
         if any(method.collapsed for each in methods.values() for method in each):
             handles.append(Line2D([], [], color=SOFT, marker="X", linestyle="", mec="white"))
             labels.append("collapse of a run")
@@ -208,7 +258,12 @@ def overview_figure(
     return file.getvalue()
 
 
-def _draw(axes: Axes, methods: Sequence[RecipeRuns], looks: Mapping[str, Look]) -> None:
+def _draw(
+    axes: Axes,
+    methods: Sequence[RecipeRuns],
+    looks: Mapping[str, Look],
+    results: TrackResults,
+) -> None:
     axes.set_xlabel("update")
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
@@ -217,9 +272,11 @@ def _draw(axes: Axes, methods: Sequence[RecipeRuns], looks: Mapping[str, Look]) 
     axes.set_axisbelow(True)
     for method in methods:
         series = [_score(log) for log in method.logs]
-        draw_runs(axes, series, looks[method.recipe])
+        draw_runs(axes, series, looks[method.recipe], alone_width=0.9)
         for log, run in zip(method.logs, series, strict=True):
             mark_collapse(axes, run, collapse_of(log), looks[method.recipe])
+    if (init := results.init_sides(results.panels)) is not None:
+        axes.axhline(mean_success(init).value, color=SOFT, linestyle=":", linewidth=1, zorder=1)
     # From 0 up to what the track's runs reach: methods lie close together.
     highest = max(float(np.max(line.get_ydata())) for line in axes.lines)
     top = min(1.0, math.ceil(10 * highest + 0.2) / 10)
@@ -232,9 +289,12 @@ def _score(log: TrainingLog) -> Series:
     return Series(updates, updates, points.values)
 
 
-def _looks(shown: Mapping[str, Sequence[RecipeRuns]]) -> Mapping[str, Look]:
-    recipes = dict.fromkeys(method.recipe for methods in shown.values() for method in methods)
-    return dict(zip(recipes, looks_of(list(recipes)), strict=True))
+def _most_run(shown: Mapping[str, Sequence[RecipeRuns]]) -> list[str]:
+    """The methods with runs on most tracks, in the order of the study."""
+    tracks = Counter(method.recipe for methods in shown.values() for method in methods)
+    # Of equally many those of the study's order: `most_common` keeps it.
+    most = {recipe for recipe, _ in tracks.most_common(MOST_METHODS)}
+    return [recipe for recipe in tracks if recipe in most]
 
 
 def _shown(current_tracks: Mapping[str, CurrentTrack]) -> Mapping[str, CurrentTrack]:
@@ -262,6 +322,17 @@ def _track(current_tracks: Mapping[str, CurrentTrack], task: str, kind: str) -> 
         if task in current_track.track.tasks and _kind(current_track.track) == kind:
             return name
     return ""
+
+
+def _grid(current_tracks: Mapping[str, CurrentTrack], kinds: Sequence[str]) -> dict[str, list[str]]:
+    """Names of the tracks of each kind, in the order of the tasks, each once."""
+    _, tasks = _axes(current_tracks)
+    return {
+        kind: list(
+            dict.fromkeys(filter(None, (_track(current_tracks, task, kind) for task in tasks)))
+        )
+        for kind in kinds
+    }
 
 
 def _mean(tracks: Mapping[str, TrackResults | None], recipe: str) -> str:
@@ -322,16 +393,21 @@ def _fewer(recipe: str, where: Sequence[tuple[TrackResults, Sequence[PanelKey]]]
 
 
 def _collapsed(method: RecipeRuns) -> str:
-    """A line of a cell: the runs that collapsed, and those that lost half without a collapse."""
+    """A line of a cell: the runs that collapsed, and those that lost half without a collapse.
+
+    Where no run can show whether it has, only how many there are.
+    """
     parts = []
     if not method.unknown:
         parts.append(f"{len(method.collapsed)} of {len(method.runs)} collapsed")
     elif method.collapsed:
         parts.append(f"{len(method.collapsed)} collapsed, {method.unknown} unknown")
-    halved = Counter(task for tasks in method.faded.values() for task in tasks)
+    else:
+        parts.append(counted(len(method.runs), "seed"))
+    halved = Counter(task for tasks in method.halved.values() for task in tasks)
     if len(method.plays[0]) == 1:
         parts += [f"{count} halved" for count in halved.values()]
     else:
         places = {task: f"on {task}" for task in halved} | {MEAN: "in the mean"}
         parts += [f"{count} halved {places[task]}" for task, count in halved.items()]
-    return f"<br>{', '.join(parts)}" if parts else ""
+    return f"<br>{', '.join(parts)}"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from baselines.study.cells import Finished
-from baselines.study.claims import Claim, ClaimVerdict, collapsed_text, verdicts
+from baselines.study.claims import Claim
 from baselines.study.current_tracks import CurrentTrack
 from baselines.study.methods import (
     EqualProgress,
@@ -20,6 +20,7 @@ from baselines.study.methods import (
 )
 from baselines.study.pages.markdown import fill, markdown_table
 from baselines.study.schema import Cell
+from baselines.study.verdicts import ClaimVerdict, collapsed_text
 from baselines.study.workspace import StudySetting
 from benchmark.files import write_atomically
 from benchmark.logs.groups import curves_of, plotted
@@ -52,29 +53,29 @@ OF_RUNS: Final = ("collapsed", "learning rate", "episodes", "CPU minutes")
 
 
 def write_pages(
-    found: Mapping[str, TrackResults], setting: StudySetting, claims: Sequence[Claim]
+    found: Mapping[str, TrackResults], setting: StudySetting, judged: Sequence[ClaimVerdict]
 ) -> Iterator[Path]:
     """Write the page and the curves of every track of which a run is finished.
 
     Args:
         found: What is finished, by track.
         setting: Where.
-        claims: What is judged; claims about other tracks are left out.
+        judged: All claims.
 
     Yields:
         The pages.
 
     Raises:
-        UserError: A claim is about nothing, or a file cannot be written.
+        UserError: A file cannot be written.
     """
-    judged = verdicts(claims, found)
     for name, results in found.items():
         logs = [log for method in results.methods.values() for log in method.logs]
         if not logs:
             continue
         folder = setting.results / name
-        own = [verdict for verdict in judged if verdict.claim.track == name]
-        others = [*beside_other_tracks(results, found, [verdict.claim for verdict in own])]
+        own = [verdict for verdict in judged if name in verdict.claim.tracks]
+        claimed = [verdict.claim for verdict in own if verdict.claim.track == name]
+        others = [*beside_other_tracks(results, found, claimed)]
         content = page_of(setting.current_tracks[name], results, own, others)
         curves = figure_bytes(curves_of(logs), plotted(PLOTS, logs))
         try:
@@ -179,7 +180,7 @@ def page_of(
         others=others,
         missing=list(_missing(results)),
         several_tasks=len(results.panels) > 1,
-        faded=[_faded_text(method) for method in methods if method.faded],
+        halved=[_halved_text(method) for method in methods if method.halved],
         example=methods[0].runs[0].cell,
     )
 
@@ -236,11 +237,11 @@ def _row(
     ]
 
 
-def _faded_text(method: RecipeRuns) -> str:
+def _halved_text(method: RecipeRuns) -> str:
     alone = len(method.plays[0]) == 1
     seeds = [
         f"{seed}" if alone else f"{seed} ({', '.join(tasks)})"
-        for seed, tasks in method.faded.items()
+        for seed, tasks in method.halved.items()
     ]
     return f"{method.recipe} {plural(len(seeds), 'seed')} {', '.join(seeds)}"
 

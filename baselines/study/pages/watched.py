@@ -34,10 +34,10 @@ def watched_runs(found: Mapping[str, TrackResults]) -> tuple[WatchedRun, ...]:
 
 
 def halved_runs(found: Mapping[str, TrackResults]) -> frozenset[tuple[str, str, int]]:
-    """Track, recipe and seed of runs that did not collapse and lost half (`RecipeRuns.faded`)."""
+    """Track, recipe and seed of runs that did not collapse and lost half (`RecipeRuns.halved`)."""
     return frozenset(
         (track, method.recipe, seed)
         for track, results in found.items()
         for method in results.methods.values()
-        for seed in method.faded
+        for seed in method.halved
     )

@@ -129,10 +129,11 @@ def _grid() -> "Grid":
 
 def _verdicts() -> "tuple[StudyVerdict, ...]":
     """The papers' claims, judged by what the study has finished."""
-    from baselines.study.claims import read_claims, verdicts
+    from baselines.study.claims import read_claims
     from baselines.study.current_tracks import current_tracks_of
     from baselines.study.pages.track_pages import results_by_track
     from baselines.study.schema import cells_of, read_study
+    from baselines.study.verdicts import verdicts
     from baselines.study.workspace import survey, with_inits
     from baselines.tracks.registry import RESULTS
     from leaderboard.board.protocols import StudyVerdict
@@ -144,14 +145,19 @@ def _verdicts() -> "tuple[StudyVerdict, ...]":
     cells, current_tracks = with_inits(wanted), current_tracks_of(wanted, str(studies))
     try:
         finished = survey(cells, current_tracks, RESULTS).finished
-        judged = verdicts(read_claims(claims), results_by_track(cells, finished, current_tracks))
+        results = results_by_track(cells, finished, current_tracks)
+        judged = verdicts(read_claims(claims).claims, results)
     except UserError as error:
         # A damaged file of the study takes no entry off the board.
         say(f"verdicts of the study: left out: {error}", file=sys.stderr)
         return ()
     return tuple(
         StudyVerdict(
-            each.claim.title, each.claim.track, each.outcome, each.numbers, each.claim.post_hoc
+            each.claim.title,
+            ", ".join(each.claim.tracks),
+            each.outcome,
+            each.numbers,
+            each.claim.post_hoc,
         )
         for each in judged
     )

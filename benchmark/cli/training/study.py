@@ -153,12 +153,7 @@ def _status(
 
 
 def _collapsed(row: Mapping[str, Any]) -> str:
-    """An init has no training that could."""
-    from baselines.study.cells import INIT
-
-    if not row["finished"] or row["recipe"] == INIT:
-        return "-"
-    return f"{row['collapsed']} of {len(row['finished'])}"
+    return "-" if row["collapsed"] is None else f"{row['collapsed']} of {len(row['finished'])}"
 
 
 def _seeds(seeds: Iterable[int]) -> str:
@@ -167,13 +162,14 @@ def _seeds(seeds: Iterable[int]) -> str:
 
 def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "StudySetting") -> int:
     from baselines.study.cells import cells_there
-    from baselines.study.claims import read_claims, verdicts
+    from baselines.study.claims import Claims, read_claims
     from baselines.study.pages.claims_page import write_claims
     from baselines.study.pages.early_warning import write_early_warning
     from baselines.study.pages.overview import write_overview
     from baselines.study.pages.robustness import measured_sweeps, write_robustness
     from baselines.study.pages.track_pages import results_by_track, write_pages
     from baselines.study.schema import TABLE
+    from baselines.study.verdicts import verdicts
     from baselines.study.workspace import survey
     from baselines.tracks.sweeps import points_of_sweeps
 
@@ -189,18 +185,19 @@ def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
     cells = tuple(dict.fromkeys((*cells, *others)))
     found: Survey = survey(cells, setting.current_tracks, setting.results)
     _say_outdated(found.outdated, setting)
-    listed = read_claims(claims) if claims.exists() else ()
+    listed = read_claims(claims) if claims.exists() else Claims()
     results = results_by_track(cells, found.finished, setting.current_tracks)
     if not found.finished:
         raise UserError(f"no finished run of this study is in {setting.results}")
+    judged = verdicts(listed.claims, results)
     if arguments.readme:  # first, because it can be refused
         readme = Path(arguments.readme)
-        say(write_overview(results, setting.current_tracks, setting.results, readme))
-    for path in write_pages(results, setting, listed):
+        say(write_overview(results, setting.current_tracks, judged, setting.results, readme))
+    for path in write_pages(results, setting, judged):
         say(path)
     if arguments.readme:
-        if judged := verdicts(listed, results):
-            say(write_claims(judged, claims, setting.results))
+        if judged:
+            say(write_claims(judged, listed.withdrawn, claims, setting.results))
         # Points of a sweep repeat their base's runs with one setting changed: no runs of their own
         # for a rule that is chosen on one half of all runs and tested on the other.
         points = points_of_sweeps(each.track for each in setting.current_tracks.values())

@@ -7,13 +7,14 @@ import pytest
 from scipy.stats import fisher_exact
 
 from baselines.study.cells import Finished, init_cell
-from baselines.study.claims import Claim, ClaimVerdict, points, verdicts
+from baselines.study.claims import Claim
 from baselines.study.current_tracks import CurrentTrack
 from baselines.study.methods import (
     TrackResults,
     results_of,
 )
 from baselines.study.schema import Cell
+from baselines.study.verdicts import ClaimVerdict, points, verdicts
 from benchmark.stats.paired import difference, mean_success
 from tests.support.training.study_cells import finish
 
@@ -77,7 +78,13 @@ def test_a_method_learns_if_its_gain_is_large_enough(
     gain = results.gain("gspo", [PANEL])
     assert gain is not None
     assert judge(results, learns=["gspo"], by=gain.low + 0.01).outcome == "not decided"
-    assert judge(results, learns=["grpo"]).outcome == "not decided"
+    none = judge(results, learns=["grpo"])
+    assert none.outcome == "not decided"
+    # No gain of that size: the interval ends below it, whatever `by` is.
+    bare = results.gain("grpo", [PANEL])
+    assert bare is not None
+    assert judge(results, learns=["grpo"], gain=bare.high - 0.01).outcome == "not decided"
+    assert judge(results, learns=["grpo"], gain=bare.high + 0.01).outcome == "contradicted"
     # The one that gains most is judged, by the gain itself, too.
     both = judge(results, learns=["grpo", "gspo"], gain=0.8)
     assert (both.outcome, both.numbers) == ("reproduced", learns.numbers)
@@ -180,7 +187,7 @@ def test_collapses_of_one_method_are_held_to_a_half(
     assert verdict.outcome == "reproduced"
     # (1/2)^6; Wilson: 6 of 6 is 61 to 100%.
     assert verdict.numbers == (
-        "cispo 6 of 6 after update 2, 2, 2, 2, 2, 2 (61 to 100%), by chance 1 in 64"
+        "cispo 6 of 6 after update 2, 2, 2, 2, 2, 2 (61 to 100%); by chance 1 in 64"
     )
     assert judge(results, holds="cispo").outcome == "contradicted"
     assert judge(results, holds="gspo").outcome == "reproduced"
@@ -188,11 +195,11 @@ def test_collapses_of_one_method_are_held_to_a_half(
     # 1 of 6 or none: 7 of 64. 1 of 8 or none: 9 of 256.
     sapo, ppo = (judge(results, holds=name) for name in ("sapo", "ppo"))
     assert sapo.outcome == ppo.outcome == "not decided"
-    assert sapo.numbers.endswith(", by chance 1 in 9.1")
-    assert ppo.numbers.endswith(", by chance 1 in 28")
+    assert sapo.numbers.endswith("; by chance 1 in 9.1")
+    assert ppo.numbers.endswith("; by chance 1 in 28")
     few = judge(results, holds="sampo")
     assert few.outcome == "not decided"
-    assert "sampo 0 of 5 (0 to 43%), by chance 1 in 32; 6 seeds" in few.numbers
+    assert "sampo 0 of 5 (0 to 43%); by chance 1 in 32; 6 seeds" in few.numbers
 
 
 def test_collapses_of_two_methods_are_held_against_each_other(
@@ -239,7 +246,7 @@ def test_a_late_loss_is_told_apart_from_a_collapse(
     ]
     results = results_of("fixed", [PANEL], [each.cell for each in finished], finished)
     assert results.methods["grpo"].collapsed == (2,)
-    assert results.methods["grpo"].faded == {1: ("mean",)}
+    assert results.methods["grpo"].halved == {1: ("mean",)}
     # With three validations only a collapse itself shows.
     assert results.methods["grpo"].unknown == 2
     unknown = judge(results, holds="grpo")

@@ -1,12 +1,15 @@
 """Claims about several tracks or tasks, from cells with invented numbers."""
 
 from collections.abc import Collection, Mapping, Sequence
+from fractions import Fraction
+from itertools import combinations, product
 from pathlib import Path
 
 import pytest
 
 from baselines.study.cells import init_cell
-from baselines.study.claims import Claim, points, verdicts
+from baselines.study.chance import Counts, chance_of_more
+from baselines.study.claims import Claim
 from baselines.study.current_tracks import current_tracks_of
 from baselines.study.methods import (
     TrackResults,
@@ -17,6 +20,7 @@ from baselines.study.methods import (
 )
 from baselines.study.pages.track_pages import beside_other_tracks
 from baselines.study.schema import Cell
+from baselines.study.verdicts import points, verdicts
 from benchmark.stats.formatting import points_text
 from benchmark.stats.paired import mean_success
 from tests.support.training.study_cells import finish
@@ -78,6 +82,75 @@ def test_a_method_is_compared_with_itself_on_another_track(
     assert compare(found, "tuned", "fixed", above=-0.6)[0] == "not decided"
     assert compare(found, "tuned", "fixed", above=-0.99)[0] == "reproduced"
     assert compare(found, "fixed", "mixed") == ("incomplete", "the study has no grpo on mixed")
+
+
+def test_a_loss_of_which_it_is_open_whether_it_is_too_large_is_said(
+    tmp_path: Path, tiny_tracks: Path
+) -> None:
+    found = on_tracks(
+        tmp_path,
+        {"fixed": dict.fromkeys(range(3), EVERY), "tuned": dict.fromkeys(range(3), range(4))},
+    )
+    margin = across_tracks("grpo", found["tuned"], [found["fixed"]], [PANEL])
+    assert margin is not None and margin.low < -0.6 < margin.high < 0
+    outcome, numbers = compare(found, "tuned", "fixed", above=-0.6)
+    assert outcome == "not decided"
+    assert numbers.endswith("; a loss, of which it is open whether it is smaller than claimed")
+    assert "a loss" not in compare(found, "tuned", "fixed")[1]
+
+
+def collapsing(folder: Path, counts: Mapping[str, Mapping[str, tuple[int, int]]]) -> Tracks:
+    """So many of a method's runs collapsed, by track and recipe."""
+    found = {}
+    for name, methods in counts.items():
+        cells = [
+            Cell(name, recipe, n) for recipe, (_, runs) in methods.items() for n in range(runs)
+        ]
+        track = current_tracks_of(cells, "study.yaml")[name]
+        made = []
+        for cell in cells:
+            fell = cell.seed < methods[cell.recipe][0]
+            curve = (6, 0, 0) if fell else (6, 6, 6, 6, 6)
+            made.append(finish(folder / "results", cell, track, [0], curve))
+        found[name] = results_of(name, [PANEL], cells, made)
+    return found
+
+
+def test_collapses_on_several_tracks_decide_together(tmp_path: Path, tiny_tracks: Path) -> None:
+    """Three of three on a track happen 1 time in 20, on two tracks 1 time in 400."""
+    all_or_none = {"cispo": (3, 3), "cispo_sm": (0, 3)}
+    found = collapsing(tmp_path, {"fixed": all_or_none, "tuned": all_or_none})
+    rule = {"claim": "So.", "track": "fixed", "collapses": "cispo", "holds": "cispo_sm"}
+    pooled = Claim.model_validate({**rule, "also": ["tuned"]})
+    alone, together = verdicts([Claim.model_validate(rule), pooled], found)
+    assert (alone.outcome, together.outcome) == ("not decided", "reproduced")
+    assert (alone.chance, together.chance) == (Fraction(1, 20), Fraction(1, 400))
+    assert together.numbers == (
+        "fixed: cispo 3 of 3, cispo_sm 0 of 3; tuned: cispo 3 of 3, cispo_sm 0 of 3; "
+        "by chance 1 in 400"
+    )
+    other = pooled.model_copy(update={"collapses": "cispo_sm", "holds": "cispo"})
+    assert verdicts([other], found)[0].outcome == "contradicted"
+    (short,) = verdicts([pooled], {"fixed": found["fixed"]})
+    assert short.outcome == "incomplete"
+    assert short.numbers == "the study does not run cispo, cispo_sm on tuned"
+
+
+@pytest.mark.parametrize(
+    "tracks", [[(3, 4, 1, 5), (2, 3, 0, 3)], [(1, 4, 1, 4), (0, 2, 2, 2), (3, 3, 1, 3)]]
+)
+def test_the_stratified_chance_is_that_of_all_ways_to_deal_the_collapses(
+    tracks: Sequence[tuple[int, int, int, int]],
+) -> None:
+    """Counted one by one: which runs of each track are the collapsed ones."""
+    ways = []
+    for collapsed, runs, other_collapsed, other_runs in tracks:
+        dealt = combinations(range(runs + other_runs), collapsed + other_collapsed)
+        ways.append([sum(run < runs for run in fallen) for fallen in dealt])
+    sums = [sum(own) for own in product(*ways)]
+    least = sum(collapsed for collapsed, *_ in tracks)
+    expected = Fraction(sum(each >= least for each in sums), len(sums))
+    assert chance_of_more(*(Counts(*each) for each in tracks)) == expected
 
 
 def test_at_equal_seconds_a_slower_track_is_behind(tmp_path: Path, tiny_tracks: Path) -> None:

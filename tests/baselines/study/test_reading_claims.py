@@ -20,6 +20,7 @@ from tasks.errors import UserError
         (", holds: grpo, against: [u]", "compared and against belong together"),
         (", holds: grpo, above: 0.1", "above and at belong to compared"),
         (", compared: grpo, against: [u, v], at: seconds", "at: seconds compares with one track"),
+        (", holds: grpo, also: [u]", "also belongs to collapses with holds"),
         (", better: [grpo]", "better"),
         (", bets: grpo", "bets: Extra inputs"),
     ],
@@ -40,6 +41,10 @@ def test_a_claim_has_one_rule(tmp_path: Path, rule: str, message: str) -> None:
         (
             "track: fixed, compared: grpo, against: [mixe]",
             "'So.': there is no track 'mixe'; did you mean mixed or fixed?",
+        ),
+        (
+            "track: fixed, also: [mat], collapses: grpo, holds: gspo",
+            "'So.': there is no track 'mat'; did you mean math or fast?",
         ),
         (
             "track: fixed, holds: gpro",

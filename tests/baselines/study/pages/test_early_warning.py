@@ -35,10 +35,16 @@ def row(text: str, *first: str) -> list[str]:
     return line.removeprefix(begin).removesuffix(" |").split(" | ")
 
 
+def unwrapped(page: str) -> str:
+    """The page with each item of a list on one line."""
+    return page.replace("\n  ", " ")
+
+
 def test_a_rule_of_one_half_is_counted_on_the_other() -> None:
     harmless = [run("grpo", 0, 0.5, None, "standard"), run("grpo", 1, 0.1, None, "standard")]
-    text = early_warning_page([*runs(1, 0.5), *harmless])
-    check_markdown(text)
+    page = early_warning_page([*runs(1, 0.5), *harmless])
+    check_markdown(page)
+    text = unwrapped(page)
     # The alarm at 2 is 2 ahead of the fall at 4. One of one: 21 to 100% by Wilson.
     warned = ["above 0.1", "1 of 1", "0 of 1", "1 of 1 (21 to 100%)", "2", "0 of 1 (0 to 79%)"]
     assert row(text, "first half") == [f"`{KL}`", *warned]
@@ -46,9 +52,12 @@ def test_a_rule_of_one_half_is_counted_on_the_other() -> None:
     assert row(text, f"`{KL}`", "policy") == warned
     assert row(text, f"`{RATIO}`", "policy") == ["none", "-", "-", "-", "-", "-"]
     assert row(text, "stress", "a", "0")[1:] == ["5", "4", f"`{KL}`", "2", "2"]
-    assert f"Most often: `{KL}`, in 2 of 2 runs." in text
+    assert "In 0 of 2 runs none moved, in 2 one did at least 1 update ahead." in text
+    assert f"Most often: `{KL}`, in 2." in text
     assert "the rule of the first half gave a false alarm in 1 of 2 runs." in text
-    assert "**These runs do not show that the rule warns of anything**: the share" in text
+    assert "**These runs do not show that the rule warns of anything.** The rule" in text
+    # One run of each recipe is none of "all runs".
+    assert "The recipe alone" not in text
     assert "\n| stress | 1 of 1 (21 to 100%) | 0 of 1 (0 to 79%) |\n" in text
     # The board's rule needs 5 updates to compare with, and 2 that agree.
     assert "2 of 2 runs fell by update 7" in text
@@ -56,24 +65,29 @@ def test_a_rule_of_one_half_is_counted_on_the_other() -> None:
 
 
 def test_enough_runs_show_a_warning() -> None:
-    text = early_warning_page(runs(5, 0.5))
+    text = unwrapped(early_warning_page(runs(5, 0.5)))
     # Five of five: 57 to 100% by Wilson; none of five: 0 to 43%.
     assert (
         "warned of 5 of 5 (57 to 100%) collapsed runs of the second half, 2 updates ahead" in text
     )
     assert "a false alarm in 0 of 5 (0 to 43%) runs" in text
     # 100 points between shares of five: Newcombe's lower end is 1 - sqrt(.43^2 + .43^2).
-    assert "Warnings are more frequent than false alarms: the share of warnings minus" in text
-    assert "is +100.0 [+38.6, +100.0] points." in text
+    assert "- **Warnings are more frequent than false alarms.** The rule chosen" in text
+    assert (
+        "The share of warnings minus that of false alarms is +100.0 [+38.6, +100.0] points." in text
+    )
     assert "+100.0 in the median, 90% of them lie between +100.0 and +100.0, and that" in text
     # The alarm at 2 is by the last validation before the fall of seeds 1 and 3 alone.
-    assert "of them. Of 5 warnings, 2 came before a validation that was still healthy" in text
+    assert "- Of 5 warnings, 2 came before a validation that was still healthy" in text
     assert "; 5 of 5 collapsed runs had such a validation." in text
     assert (
         "Before update 4, the median fall, 5 of 5 had a warning and 0 of 5 a false alarm." in text
     )
     assert "5 of the 10 runs of the first half and 5 of the 10 runs of the second half" in text
-    assert early_warning_page(runs(5, 0.5)[::-1]) == text
+    # Who knows the recipe needs no signal.
+    assert "all runs of `a` or `b` collapsed. They are 10 of the 10 collapsed runs, at no" in text
+    assert "within other recipes rests on 0 runs." in text
+    assert unwrapped(early_warning_page(runs(5, 0.5)[::-1])) == text
 
 
 def test_one_fortunate_split_shows_no_warning() -> None:
@@ -81,13 +95,13 @@ def test_one_fortunate_split_shows_no_warning() -> None:
     kinds = {"a": 0.5, "b": 0.5, "c": 0.1, "d": 0.1}
     fallen = [run(recipe, seed, kl, 4) for recipe, kl in kinds.items() for seed in range(5)]
     healthy = [run(recipe, seed, 0.1, None) for recipe in "efgh" for seed in range(5)]
-    text = early_warning_page(fallen + healthy)
+    text = unwrapped(early_warning_page(fallen + healthy))
     # 24 to 76% against 0 to 28%: above 0 by Newcombe.
     assert "warned of 5 of 10 (24 to 76%) collapsed runs of the second half" in text
     assert "points. In 100 other splits into halves" in text
     assert "is +50.0 [+11.7, " in text
     assert "lie between +0.0 and +50.0, and that of this split is larger than in" in text
-    assert "**These runs do not show that the rule warns of anything**" in text
+    assert "**These runs do not show that the rule warns of anything.**" in text
 
 
 def test_an_alarm_after_the_fall_is_no_warning() -> None:
@@ -96,7 +110,7 @@ def test_an_alarm_after_the_fall_is_no_warning() -> None:
         run(recipe, seed, 0.5, fall) for recipe in "ab" for seed, fall in enumerate((1, 4, 4))
     ]
     healthy = [run(recipe, seed, 0.1, None) for recipe in "cd" for seed in range(3)]
-    text = early_warning_page(fallen + healthy)
+    text = unwrapped(early_warning_page(fallen + healthy))
     assert "warned of 2 of 3 (" in text
     assert "Before update 4, the median fall, 2 of 3 had a warning and 0 of 3 a false" in text
 

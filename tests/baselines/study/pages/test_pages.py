@@ -12,7 +12,7 @@ import pytest
 
 from baselines.study.cells import init_cell
 from baselines.study.child import process_start
-from baselines.study.claims import read_claims, verdicts
+from baselines.study.claims import read_claims
 from baselines.study.current_tracks import CurrentTrack, current_tracks_of
 from baselines.study.estimate import duration, estimate, relative_episodes
 from baselines.study.pages.claims_page import CLAIMS as CLAIMS_PAGE
@@ -24,12 +24,14 @@ from baselines.study.pages.overview import (
     END,
     FIGURE,
     OVERVIEW,
+    overview_block,
     overview_page,
     overview_table,
 )
 from baselines.study.pages.track_pages import page_of, results_by_track
 from baselines.study.pages.watched import halved_runs, watched_runs
 from baselines.study.schema import Cell, cells_of, read_study
+from baselines.study.verdicts import verdicts
 from baselines.study.workspace import RunState, survey, with_inits, write_state
 from baselines.tracks import registry
 from benchmark.cli.main import main
@@ -99,7 +101,8 @@ def test_a_page_has_table_curves_verdicts_and_what_is_missing(
         in text
     )
     assert "points); 3 seeds of each are needed, available: sampo 2, grpo 2 |" in text
-    assert "| CISPO collapses. | **incomplete** | 1 of 2 runs; cispo lacks seed 1 |" in text
+    missing = "| CISPO collapses. | **incomplete** | 1 of 2 runs; cispo lacks seed 1; so far: cispo"
+    assert f"{missing} 1 of 1 after update 2 (21 to 100%) |" in text
     assert "- cispo: seed 1\n" in text
     assert "arlarena-bench train --track fixed --recipe grpo --seed 0 --engine transf" in text
     check_markdown(text)
@@ -113,7 +116,7 @@ def test_a_late_loss_is_named(folder: Path, current_track: CurrentTrack) -> None
     assert "best validation (10% or more) or below: cispo seed 1.\n" in text
     assert (
         "| cispo 1 after update 2, 1 unknown, 1 more at half of their best; validations too few to "
-        "show a collapse: cispo 1 of 2; 6 seeds of each are needed, available: cispo 2 |"
+        "show a collapse: cispo 1 of 2; gain over the init: cispo -12.5 ["
     ) in text
     check_markdown(text)
     readme = folder / "README.md"
@@ -191,7 +194,7 @@ def test_a_late_loss_on_a_task_is_named_with_it(tmp_path: Path, tiny_tracks: Pat
     tracks = current_tracks_of(cells, "study.yaml")
     finished = [finish(tmp_path, cells[0], tracks["mixed"], [0], (6, 6, 2), other=[0])]
     found = results_by_track(cells, finished, tracks)
-    where = "1 halved in the mean, 1 halved on sokoban, 1 halved on tir_math"
+    where = "1 seed, 1 halved in the mean, 1 halved on sokoban, 1 halved on tir_math"
     assert overview_table(found, tracks, ["mixed"]).endswith(f"<br>{where} |")
     text = " ".join(page_of(tracks["mixed"], found["mixed"], []).split())
     assert "on a task or in the mean: grpo seed 0 (mean, sokoban, tir_math)." in text
@@ -216,15 +219,24 @@ def test_the_overview_stands_between_its_marks(
     assert capsys.readouterr().out.endswith(f"{readme}\n")
     lines = readme.read_text("utf-8").splitlines()
     assert (lines[:3], lines[-3:]) == (["# Before", ALL, ""], ["", END, "after"])
+    # No method has three seeds. CISPO collapsed in 1 of 1 runs; the others show nothing.
     assert lines[3:6] == [
+        "- Collapsed, over all tracks on which any run did: `cispo` 1 of 1, `grpo` 0 of 2, `sampo` "
+        "0 of 2.",
+        "- Of [2 claims](results/claims.md), 0 are reproduced (0 of them written down when their "
+        "numbers were known), 0",
+        "  contradicted, 1 not decided, 1 incomplete.",
+    ]
+    assert lines[6:10] == [
+        "",
         "| track | method | sokoban |",
         "| --- | --- | --- |",
         "| fixed | init | 25.0 [7.1, 59.1] |",
     ]
-    assert "| fixed | grpo | 25.0 [7.1, 59.1] |" in lines
+    assert "| fixed | grpo | 25.0 [7.1, 59.1]<br>2 seeds |" in lines
     assert any(re.fullmatch(r"\| fixed \| cispo \| .*<br>1 of 1 collapsed \|", x) for x in lines)
     page = (folder / "results" / OVERVIEW).read_text("utf-8")
-    assert page.splitlines()[-len(lines[3:-3]) :] == lines[3:-3]
+    assert page.splitlines()[-len(lines[7:-3]) :] == lines[7:-3]
     check_markdown(page)
     places = readme, folder / "results" / FIGURE, folder / "results" / EARLY_WARNING
     before = [place.read_bytes() for place in places]
@@ -265,7 +277,8 @@ def test_the_overview_shows_the_kinds_of_tracks_that_its_mark_names(
         assert (lines[0], lines[-1]) == (mark, END)
         figure = (tmp_path / "results" / FIGURE).read_text("utf-8")
         titles = re.findall(r"<!-- (mixed|fixed|tuned|no finished run) -->", figure)
-        return [*(line.split(" | ")[0][2:] for line in lines[4:-2]), *titles]
+        rows = [line for line in lines if line.startswith("| ") and " grpo " in line]
+        return [*(line.split(" | ")[0][2:] for line in rows), *titles]
 
     assert shown(ALL) == ["mixed", "fixed", "mixed", "fixed", "no finished run", "tuned"]
     page = (tmp_path / "results" / OVERVIEW).read_text("utf-8")
@@ -298,15 +311,18 @@ def test_readme_overview_claims_and_early_warning_show_what_the_committed_cells_
     cells, current_tracks = with_inits(planned), current_tracks_of(planned, "table.yaml")
     finished = survey(cells, current_tracks, RESULTS).finished
     found = results_by_track(cells, finished, current_tracks)
-    table = overview_table(found, current_tracks, ("standard", "stress"))
-    assert table.count("\n") > 5
+    listed = read_claims(STUDIES / "claims.yaml")
+    judged = verdicts(listed.claims, found)
+    block = overview_block(
+        found, current_tracks, judged, ("standard", "stress"), "baselines/results/claims.md"
+    )
+    assert block.count("\n") > 10
     readme = (REPOSITORY / "README.md").read_text("utf-8")
-    assert f"{BEGIN.format(' of standard, stress')}\n\n{table}\n\n{END}" in readme
+    assert f"{BEGIN.format(' of standard, stress')}\n\n{block}\n\n{END}" in readme
     assert overview_page(found, current_tracks) == (RESULTS / OVERVIEW).read_text("utf-8")
     warned = early_warning_page(watched_runs(found), halved_runs(found))
     assert warned == (RESULTS / EARLY_WARNING).read_text("utf-8")
-    judged = verdicts(read_claims(STUDIES / "claims.yaml"), found)
-    assert claims_page(judged, STUDIES / "claims.yaml", RESULTS) == (
+    assert claims_page(judged, listed.withdrawn, STUDIES / "claims.yaml", RESULTS) == (
         RESULTS / CLAIMS_PAGE
     ).read_text("utf-8")
 
@@ -360,6 +376,8 @@ def test_status_says_what_is_finished_running_failed_and_missing(
     assert rows["sampo"]["finished"] == [0, 1]
     assert rows["sampo"]["gain"] == 0.75
     assert rows["cispo"]["collapsed"] == 1
+    # Three validations show no collapse of those that have not.
+    assert rows["grpo"]["collapsed"] is rows["init"]["collapsed"] is None
     assert rows["cispo"]["missing"] == [1]
     # The one finished run of CISPO took a minute.
     assert found["left"] == "about 60 s of CPU time left"
