@@ -12,6 +12,7 @@ its validations is not today's, it is outdated: it is named, and no number is ta
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -184,13 +185,11 @@ def read_plays(finished: Finished) -> Plays:
         UserError: The records are missing or damaged, or not one play of each episode.
     """
     place, facts = finished.place, finished.facts
-    found: dict[tuple[str, str], dict[str, bool]] = {}
-    lines = lines_of(unpacked(place.episodes, facts.episodes_bytes), MAX_LINE)
-    for record in parse_records(lines, str(place.episodes)):
-        panel = found.setdefault((record.task, record.panel), {})
-        if record.episode in panel:
-            raise UserError(f"{place.episodes}: {record.episode} appears twice; restore the file")
-        panel[record.episode] = record.success
+    try:
+        stamp = place.episodes.stat().st_mtime_ns
+    except OSError as error:
+        raise UserError(f"{place.episodes} cannot be read: {error.strerror}") from error
+    found = _solved(place.episodes, facts.episodes_bytes, stamp)
     for protocol in facts.evaluation.panels:
         played = len(found.get((protocol.task, protocol.panel), {}))
         if played != protocol.episodes:
@@ -198,6 +197,25 @@ def read_plays(finished: Finished) -> Plays:
                 f"{place.episodes} has {played} episodes of {protocol.task}/{protocol.panel}, "
                 f"which has {protocol.episodes}; restore the file"
             )
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _solved(episodes: Path, size: int, stamp: int) -> Plays:
+    """What a file of records says of each episode, parsed once: pages and a board ask several times.
+
+    Args:
+        episodes: The file.
+        size: Bytes of its content.
+        stamp: When it was written: another file at the same place is another answer.
+    """
+    del stamp
+    found: dict[tuple[str, str], dict[str, bool]] = {}
+    for record in parse_records(lines_of(unpacked(episodes, size), MAX_LINE), str(episodes)):
+        panel = found.setdefault((record.task, record.panel), {})
+        if record.episode in panel:
+            raise UserError(f"{episodes}: {record.episode} appears twice; restore the file")
+        panel[record.episode] = record.success
     return found
 
 

@@ -26,6 +26,18 @@ def test_a_cell_is_read_as_it_was_written(tmp_path: Path, current_track: Current
     assert names == {"grpo-s0.json", "grpo-s0.jsonl.zst", "grpo-s0.episodes.jsonl.zst"}
 
 
+def test_records_that_were_replaced_are_read_again(
+    tmp_path: Path, current_track: CurrentTrack
+) -> None:
+    for solved in ({0, 1}, {2, 3}):
+        found = finish(tmp_path / "results", CELL, current_track, solved)
+        (plays,) = read_plays(found).values()
+        assert {number for number, won in enumerate(plays.values()) if won} == solved
+    found.place.episodes.unlink()
+    with pytest.raises(UserError, match=r"episodes\.jsonl\.zst cannot be read: No such file"):
+        read_plays(found)
+
+
 def test_a_cell_without_facts_is_not_finished(tmp_path: Path, current_track: CurrentTrack) -> None:
     """They are written last: a kill between the files leaves a cell that is run again."""
     found = finish(tmp_path / "results", CELL, current_track, {0})

@@ -45,7 +45,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         path = tmp_path_factory.mktemp(name)
         panels = (f"{task}/builtin" for task in find_model(name).tasks)
         command = ["eval", "--model", name, "--task", ",".join(panels)]
-        shard = "1/4" if name in ("tiny-sokoban", "tiny-tir-math") else "1/8"
+        shard = {"tiny-webshop": "1/8", "tiny-alfworld": "1/16"}.get(name, "1/4")
         assert main([*command, "--shard", shard, "--out", str(path)]) == 0
         return path
 
@@ -63,7 +63,7 @@ def accepted_run(name: str) -> ReadRun:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("name", "episodes"),
-    [("tiny-sokoban", 64), ("tiny-alfworld", 18), ("tiny-tir-math", 63), ("tiny-webshop", 32)],
+    [("tiny-sokoban", 64), ("tiny-alfworld", 9), ("tiny-tir-math", 63), ("tiny-webshop", 32)],
 )
 def test_an_init_plays_as_it_is_known_to(
     name: str, episodes: int, runs: Callable[[str], Path]
@@ -147,9 +147,9 @@ def test_an_episode_of_mathematics_is_one_sequence(runs: Callable[[str], Path]) 
 
 @pytest.mark.slow
 def test_greedy_float32_does_not_depend_on_concurrency(tmp_path: Path) -> None:
-    plan = Plan.of([("sokoban", "builtin")], shard=Shard(index=1, count=16))
-    runs = [play(tmp_path / str(n), plan, n) for n in (1, 5, 64)]
-    assert len(runs[0]) == 16
+    plan = Plan.of([("sokoban", "builtin")], shard=Shard(index=1, count=32))
+    runs = [play(tmp_path / str(n), plan, n) for n in (1, 3, 64)]
+    assert len(runs[0]) == 8
     for other in runs[1:]:
         for one, two in zip(runs[0], other, strict=True):
             # Batched sums round differently, so log-probabilities agree only closely.
