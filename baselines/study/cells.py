@@ -202,7 +202,7 @@ def read_plays(finished: Finished) -> Plays:
 
 @lru_cache(maxsize=1024)
 def _solved(episodes: Path, size: int, stamp: int) -> Plays:
-    """What a file of records says of each episode, parsed once: pages and a board ask several times.
+    """What a file of records says of each episode, parsed once: pages and boards ask again.
 
     Args:
         episodes: The file.
