@@ -1,5 +1,6 @@
 """Chooses and builds the engine of a run."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,7 +19,10 @@ MAX_BATCH = 64
 REQUEST_SECONDS: Final = 600.0
 SLOWEST: Final = 5.0
 """A request to a server fails after so many seconds, or later if its longest response at so many
-tokens per second, waiting in the server's queue included, takes longer."""
+tokens per second takes longer."""
+AT_ONCE: Final = 256
+"""Requests that a vLLM server runs at once by default, at most; further ones wait in its queue, and
+their time runs."""
 KINDS = ("auto", *ENGINES, *POLICIES)
 _NVIDIA: Final = Path("/proc/driver/nvidia/version")
 """There where the driver of an NVIDIA GPU is loaded."""
@@ -138,6 +142,18 @@ def unused_gpus(options: EngineOptions) -> str:
     )
 
 
+def request_seconds(max_tokens: int, in_flight: int, servers: int) -> float:
+    """Seconds after which a request to one of some servers fails, its wait in the queue included.
+
+    Args:
+        max_tokens: Of the longest response.
+        in_flight: Requests under way at once, over all servers.
+        servers: How many there are.
+    """
+    rounds = math.ceil(in_flight / servers / AT_ONCE)
+    return rounds * max(REQUEST_SECONDS, max_tokens / SLOWEST)
+
+
 def build_engine(kind: str, options: EngineOptions, source: ModelSource) -> Engine:
     """Build an engine; it starts when it is entered.
 
@@ -158,7 +174,9 @@ def build_engine(kind: str, options: EngineOptions, source: ModelSource) -> Engi
             options.endpoints,
             source.identity.name,
             in_flight=options.concurrency,
-            timeout=max(REQUEST_SECONDS, options.sampling.max_tokens / SLOWEST),
+            timeout=request_seconds(
+                options.sampling.max_tokens, options.concurrency, len(options.endpoints)
+            ),
             chat=options.chat,
             sampling=options.sampling,
         )

@@ -124,7 +124,7 @@ def read_training_log(path: Path, *, allow_torn: bool = False) -> TrainingLog:
     Raises:
         UserError: It cannot be read or is not valid; file and line are named.
     """
-    return parse_training_log(_content(path), path, allow_torn=allow_torn)
+    return parse_training_log(log_content(path), path, allow_torn=allow_torn)
 
 
 def parse_training_log(content: bytes, path: Path, *, allow_torn: bool = False) -> TrainingLog:
@@ -327,11 +327,11 @@ def _read(path: Path) -> tuple[list[bytes], bytes]:
     Raises:
         UserError: It cannot be read or is too long.
     """
-    return _split(_content(path))
+    return _split(log_content(path))
 
 
-def _content(path: Path) -> bytes:
-    """A file's content.
+def log_content(path: Path) -> bytes:
+    """A log's content, unpacked where its file ends in `.zst`.
 
     Raises:
         UserError: It cannot be read or is too long.

@@ -16,6 +16,7 @@ from benchmark.evaluation.summarize import summarize
 from benchmark.evaluation.summary import summary_json
 from benchmark.files import write_atomically
 from benchmark.logs.foreign.values import read_bytes
+from benchmark.logs.training_log import log_content
 from benchmark.models import ModelIdentity
 from benchmark.submissions.format.faults import faults_of
 from benchmark.submissions.format.findings import Finding
@@ -79,7 +80,7 @@ def prepare(
         log = None
         if part.log is not None:
             log = f"training/s{part.seed}.jsonl.zst"
-            content = part.log.path.read_bytes()
+            content = log_content(part.log.path)
             files[log] = compress(content), len(content)
         foreign = None
         if part.foreign is not None:

@@ -373,18 +373,23 @@ def _nobody(board: Board, state: State, panels: Sequence[PanelKey], where: str) 
 
 
 @lru_cache(maxsize=256)
-def _inits(board: Board, protocol: str) -> dict[str, BoardRow]:
-    rows = [row for row in board.rows(protocol) if row.kind == "init"]
-    return {row.checkpoints[0].model.name: row for row in rows}
+def _inits(board: Board, protocol: str) -> dict[str, list[BoardRow]]:
+    """Entries of each init, the earliest first: panels can have come one after another."""
+    found: dict[str, list[BoardRow]] = {}
+    for row in sorted(board.rows(protocol), key=lambda row: row.id):
+        if row.kind == "init":
+            found.setdefault(row.checkpoints[0].model.name, []).append(row)
+    return found
 
 
-def init_of_entry(board: Board, row: BoardRow) -> BoardRow | None:
-    """The entry of the init that an entry started from; None if it has none."""
-    return _inits(board, row.protocol).get(row.init.name) if row.init else None
+def init_of_entry(board: Board, row: BoardRow, panels: Sequence[PanelKey]) -> BoardRow | None:
+    """The first entry of an entry's init that has played some panels; None if there is none."""
+    inits = _inits(board, row.protocol).get(row.init.name, []) if row.init else []
+    return next((each for each in inits if success_of(each, panels) is not None), None)
 
 
 def init_success(board: Board, row: BoardRow, panels: Sequence[PanelKey]) -> float | None:
     """What the init of an entry solves, by the init's own entry; None if it has none."""
-    start = init_of_entry(board, row)
+    start = init_of_entry(board, row, panels)
     found = success_of(start, panels) if start else None
     return found.value if found else None

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from leaderboard.board.board import Board
 from leaderboard.board.curves import SIGNALS
+from leaderboard.board.rows import BoardRow, PanelKey
 from leaderboard.page import charts
 from leaderboard.page.glossary import explained
 from leaderboard.page.markup import (
@@ -180,11 +181,18 @@ def _move(each: CollapsedRun, name: str) -> str:
 
 def _level(board: Board, state: State, each: CollapsedRun) -> Piece:
     """Links to one level, played by the init and by the collapsed weights."""
-    init = init_of_entry(board, each.row)
-    found = lost_level(board, each.row, init)
-    if found is None or init is None:
-        return cells.UNKNOWN
-    (task, panel), episode = found
+    for numbers in each.row.panels:
+        init = init_of_entry(board, each.row, [numbers.key])
+        found = lost_level(board, each.row, init)
+        if init is not None and found is not None:
+            return _ways_to_level(each, init, state, *found)
+    return cells.UNKNOWN
+
+
+def _ways_to_level(
+    each: CollapsedRun, init: BoardRow, state: State, key: PanelKey, episode: str
+) -> Markup:
+    task, panel = key
     ways = []
     for row, text in ((init, "before"), (each.row, "after")):
         seed = str(each.curves.seed) if row is each.row else ""

@@ -190,7 +190,7 @@ def _beside(
 ) -> list[tuple[Piece, _Asked]]:
     """The init's play of an episode and those of the entry's seeds: what each is, where it lies."""
     key, found = played.numbers.key, list[tuple[Piece, _Asked]]()
-    init = init_of_entry(board, row)
+    init = init_of_entry(board, row, [key])
     if init is not None and (numbers := init.panel(key)) is not None:
         name = joined(["before training: ", line(init.name)])
         found.append((name, (init, numbers.seeds[0].seed, key, state.episode, 0)))
@@ -212,8 +212,8 @@ def _tried(
 
 def _before(board: Board, row: BoardRow, state: State) -> Markup:
     """The same episode as the init has played it, before training."""
-    init = init_of_entry(board, row)
     task, _, panel = state.panel.partition("/")
+    init = init_of_entry(board, row, [(task, panel)])
     solved = board.solved(init, (task, panel)) if init else None
     facts = board.panel(row, (task, panel))
     if init is None or solved is None or facts is None:

@@ -107,6 +107,7 @@ def _needs(arguments: argparse.Namespace, machine: "Machine") -> "Needs":
         0,
         folder,
         weights_dtype=usual_dtype(config, kind),
+        weights_on_gpu=arguments.weights_nccl is not None,
     )
     # The host's memory says nothing about GPUs that are not there.
     whole = None if arguments.gpus else machine.memory

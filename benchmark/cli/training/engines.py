@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from benchmark.cli.training.processes import process_count
-from benchmark.engines.choose import MAX_BATCH, EngineOptions, build_engine, choose_kind
+from benchmark.engines.choose import (
+    MAX_BATCH,
+    EngineOptions,
+    build_engine,
+    choose_kind,
+    request_seconds,
+)
 from benchmark.engines.core.base import ChatOptions, Engine
 from benchmark.engines.core.chat import Chat
 from tasks.errors import UserError
@@ -237,11 +243,14 @@ def _servers(
     from benchmark.engines.server.openai import OpenAIEngine
 
     assert training.init.path is not None
+    # Each batch under way is as large as the one of a synchronous run.
+    in_flight = options.concurrency * _batches(training)
+    longest = training.config.rollout.max_tokens
     return OpenAIEngine(
         options.endpoints,
         arguments.served_model or training.init.identity.name,
-        # Each batch under way is as large as the one of a synchronous run.
-        in_flight=options.concurrency * _batches(training),
+        in_flight=in_flight,
+        timeout=request_seconds(longest, in_flight, len(options.endpoints)),
         transfer=weight_transfer(training, arguments),
         chat=options.chat,
         text=Chat.load(training.init.path),

@@ -9,7 +9,7 @@ Written against vLLM 0.32.0, and not run on CUDA: what is tested is what the ser
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,8 @@ class NcclTransfer(WeightTransfer):
 
     def _broadcast(self, client: "FanOut") -> None:
         torch.cuda.set_device(next(iter(self._source.weights.values())).device)
+        # vLLM packs on streams of its own, which do not wait for the one that made the weights.
+        torch.cuda.synchronize()
         if self._engine is None:
             from vllm.distributed.weight_transfer import WeightTransferTrainerFactory
             from vllm.distributed.weight_transfer.nccl_engine import NCCLTrainerInitInfo
@@ -176,8 +178,12 @@ class FanOut:
 
     async def _send(self, path: str, bodies: Sequence[dict[str, Any] | None]) -> None:
         pairs = zip(self._servers, bodies, strict=True)
+        await all_done([self._told(server.post(path, body)) for server, body in pairs])
+
+    async def _told(self, call: Awaitable[object]) -> None:
+        """Tell of a failure at once: the other servers may hang until their time is up."""
         try:
-            await all_done([server.post(path, body) for server, body in pairs])
+            await call
         except EngineDown as error:
             if not self.failure.done():
                 self.failure.set_exception(error)

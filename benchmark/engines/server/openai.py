@@ -34,6 +34,7 @@ from benchmark.engines.server.dialect import ENOUGH_TO_ANSWER, Dialect, advice, 
 from benchmark.engines.server.endpoint import Endpoint, Served, api_key
 from benchmark.engines.server.exchange import BodyTooLong, RetryableError
 from benchmark.engines.server.images import FirstImages
+from benchmark.engines.server.open_files import allow_sockets
 from benchmark.engines.server.pool import Pool
 from benchmark.engines.server.vllm_control import VllmControl, all_done
 from benchmark.engines.server.weights import ServerWeights
@@ -64,6 +65,9 @@ so that a request does not meet the closing."""
 
 CONNECT_SECONDS = 10.0
 """For a server to say what it serves."""
+
+CONTROL_SECONDS = 600.0
+"""For a server to do what is asked of it between requests: to take new weights is the longest."""
 
 log = logging.getLogger(__name__)
 
@@ -141,10 +145,11 @@ class OpenAIEngine(Engine):
         """Check every endpoint, each with a completion of one token.
 
         Raises:
-            UserError: One cannot be reached, is no such API, refuses the key or the request, lacks
-                the model, differs from the others in server or context length, or takes no new
-                weights although there is a transfer.
+            UserError: The system allows too few open files; an endpoint cannot be reached, is no
+                such API, refuses the key or the request, lacks the model, differs from the others
+                in server or context length, or takes no new weights although there is a transfer.
         """
+        allow_sockets(self._in_flight + len(self._pool.endpoints))
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=self._in_flight + len(self._pool.endpoints), keepalive_timeout=KEEP_ALIVE
@@ -253,7 +258,7 @@ class OpenAIEngine(Engine):
         return {f"{n} {name}": one for n, of in enumerate(found) for name, one in of.items()}
 
     def _controls(self) -> list[VllmControl]:
-        return [VllmControl(one, self._http, self._timeout) for one in self._pool.endpoints]
+        return [VllmControl(one, self._http, CONTROL_SECONDS) for one in self._pool.endpoints]
 
     def describe(self) -> dict[str, Any]:
         """Kind, server, number of endpoints, context length; no addresses, which may be private."""
@@ -385,7 +390,10 @@ class OpenAIEngine(Engine):
         cause = f"gave up after {self._retries + 1} attempts: {error}"
         if self._ran_out < HOPELESS:
             return EngineError(cause)
-        return EngineDown(f"{cause}; a server that has too much to do needs a lower --concurrency")
+        return EngineDown(
+            f"{cause}; a server that has too much to do needs fewer requests at once "
+            "(--concurrency N, or in training --set rollout.concurrency=N)"
+        )
 
 
 async def only_model(address: str) -> str:

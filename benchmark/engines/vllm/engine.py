@@ -1,6 +1,7 @@
 """The vLLM engine: vLLM in this process, driven step by step; requests join at any step."""
 
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 NO_ARGS: Final[Mapping[str, Any]] = MappingProxyType({})
 SPEED: Final = frozenset({"max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization"})
 """Arguments that may change when a run is resumed."""
+_ONE_AT_A_TIME: Final = threading.RLock()
+"""Held while a model computes or is changed: vLLM keeps the context of a forward pass (metadata of
+attention, layers with their keys and values, the configuration) in globals of its modules, so that
+two engines of a process, each in a thread, would read each other's."""
 _LEFT_OPEN: list[object] = []
 """Channels to processes that have ended, kept from the garbage collector: on its way out vLLM 0.32
 may send a message that nobody takes any more, and closing such a channel waits for it for ever."""
@@ -161,9 +166,10 @@ class VllmEngine(WorkerEngine):
             options |= shared
         if self._sleeps and cuda:
             options["enable_sleep_mode"] = True
-        self._llm = build_engine(self._folder, self._dtype, cuda, options)
-        if self._lora is not None:
-            self._lora_request = load_lora(self._llm, self._lora)
+        with _ONE_AT_A_TIME:
+            self._llm = build_engine(self._folder, self._dtype, cuda, options)
+            if self._lora is not None:
+                self._lora_request = load_lora(self._llm, self._lora)
         config = self._llm.model_config
         self._dtype = str(config.dtype).removeprefix("torch.")
         self._device = "cuda" if cuda else "cpu"
@@ -188,7 +194,9 @@ class VllmEngine(WorkerEngine):
                     results.append((ticket, refusal))
         self._drop_unwanted()
         if self._running:
-            for output in self._llm.step():
+            with _ONE_AT_A_TIME:
+                outputs = self._llm.step()
+            for output in outputs:
                 if output.finished:
                     ticket = self._running.pop(output.request_id)
                     results.append((ticket, read_output(output.outputs[0])))
@@ -233,13 +241,14 @@ class VllmEngine(WorkerEngine):
                 "vLLM schedules asynchronously, so tokens under way would be labeled with the new "
                 "weights: build the engine with async_scheduling=False, or wait for its requests"
             )
-        # Room for keys and values is taken when the new weights are in their place.
-        if self._asleep:
-            self._llm.wake_up(["weights"])
-        reload_weights(self._llm, complete, version)
-        if self._asleep:
-            self._llm.wake_up(["kv_cache"])
-            self._asleep = False
+        with _ONE_AT_A_TIME:
+            # Room for keys and values is taken when the new weights are in their place.
+            if self._asleep:
+                self._llm.wake_up(["weights"])
+            reload_weights(self._llm, complete, version)
+            if self._asleep:
+                self._llm.wake_up(["kv_cache"])
+                self._asleep = False
         self._updates += 1
 
     async def sleep(self) -> None:
@@ -250,7 +259,8 @@ class VllmEngine(WorkerEngine):
     def _fall_asleep(self) -> None:
         if not self._asleep:
             # Level 2 keeps no copy of the weights: new ones come before anything is asked.
-            self._llm.sleep(level=2)
+            with _ONE_AT_A_TIME:
+                self._llm.sleep(level=2)
             self._asleep = True
 
     def _checksums(self) -> Mapping[str, str]:
@@ -269,13 +279,14 @@ class VllmEngine(WorkerEngine):
         if self._llm is not None:
             core = self._llm.engine_core
             _LEFT_OPEN.append(getattr(core, "ctx", None))  # there in a process of its own
-            if self._shared_group:
-                # vLLM would also end the process group, which the trainer still needs; so would it
-                # when its client is forgotten.
-                core._finalizer.detach()
-                core.engine_core.model_executor.shutdown()
-            else:
-                core.shutdown()
+            with _ONE_AT_A_TIME:
+                if self._shared_group:
+                    # vLLM would also end the process group, which the trainer still needs; so would
+                    # it when its client is forgotten.
+                    core._finalizer.detach()
+                    core.engine_core.model_executor.shutdown()
+                else:
+                    core.shutdown()
             self._llm = None
 
 

@@ -1,6 +1,6 @@
 """Checks that a training log's validations are on a panel that the checkpoint has played."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from benchmark.stats.formatting import percent_text
 from benchmark.stats.intervals import wilson
 from benchmark.submissions.checks.log_counts import AS_WRITTEN
 from benchmark.submissions.format.findings import Finding
+from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.entry import ReadCheckpoint
 
 CONFIDENCE: Final = 0.9999
@@ -130,10 +131,41 @@ def _fault(log: TrainingLog, panel: str, protocol: PanelProtocol) -> str | None:
     return None
 
 
+def check_choice(trained: Sequence[tuple[ReadCheckpoint, TrainingLog]]) -> Iterator[Finding]:
+    """Check that all seeds show their last weights, or those after one update.
+
+    Whoever takes the best of each run's checkpoints shows the highest of many noisy values.
+    """
+    near, last = [], []
+    for point, log in trained:
+        ties = {name: tie for name, tie in matched_panels(point, log).items() if tie.comparable}
+        found = [_near(log, name, tie.summary.success.value) for name, tie in ties.items()]
+        if not found or not all(found):
+            continue  # nothing to compare with, or `check_panels` objects
+        near.append(set.intersection(*found))
+        last.append(max(line.update for name in ties for line in log.of_panel(name)))
+    if not near or all(end in of for of, end in zip(near, last, strict=True)):
+        return
+    if not set.intersection(*near):
+        problem = "are near the last validation in some logs only, and in all logs near no update"
+        fix = "evaluate last/ of every seed, or the checkpoints after one update, chosen beforehand"
+        yield Finding(SUBMISSION, "checkpoints", problem, fix)
+
+
 def _knows(log: TrainingLog, panel: str, success: float) -> bool:
     """Whether a log knows of a policy as good as the one that was evaluated."""
-    for line in log.of_panel(panel):
+    return bool(_near(log, panel, success))
+
+
+def _near(log: TrainingLog, panel: str, success: float) -> set[int]:
+    """Updates whose validations are as good as what was evaluated.
+
+    The init's is none of them where others follow: it is not what training led to.
+    """
+    lines = log.of_panel(panel)
+    found = set()
+    for line in [each for each in lines if each.update > 0] or lines:
         around = wilson(round(line.success * line.episodes), line.episodes, CONFIDENCE)
         if around.low <= success <= around.high:
-            return True
-    return False
+            found.add(line.update)
+    return found

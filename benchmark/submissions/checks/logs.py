@@ -28,7 +28,7 @@ from benchmark.submissions.checks.log_counts import (
     check_counts,
     numbers_of,
 )
-from benchmark.submissions.checks.log_panels import check_panels
+from benchmark.submissions.checks.log_panels import check_choice, check_panels
 from benchmark.submissions.checks.log_schedule import check_schedule, check_settings
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
@@ -48,6 +48,8 @@ DIGITS: Final = 5
 """First digits of a number that two models, or two trainings, do not have in common by chance."""
 FEWEST_VALIDATIONS: Final = 2
 """Validations after the init's that must be equal in two logs before it counts as a copy."""
+MOST_SEEDS: Final = 8
+"""That a note lists."""
 FEWEST_POINTS: Final = 2
 """Validations of a foreign log without which nothing can be said of stability."""
 
@@ -67,6 +69,7 @@ def check_logs(entry: Entry, context: Context) -> list[Finding]:
         findings += check_settings(log)
         findings += check_panels(point, log)
     findings += _check_seeds(entry, [log for _, log in logs])
+    findings += check_choice([each for each in logs if len(each[1].panels) <= MAX_PANELS])
     if note := gaps_of([point.checkpoint.seed for point in entry.checkpoints]):
         context.notes.append(note)
     if logs and not findings:
@@ -166,13 +169,13 @@ def _check_seeds(entry: Entry, logs: Sequence[TrainingLog]) -> Iterator[Finding]
 
 
 def gaps_of(seeds: Sequence[int]) -> str | None:
-    """What is said of a few seeds that lie between those of an entry; None if there are none."""
-    low, high = min(seeds), max(seeds)
-    # Counted before it is listed: seeds can be far apart.
-    if not 0 < high - low + 1 - len(set(seeds)) < len(seeds):
+    """What is said of an entry whose seeds are not the first ones; None if they are."""
+    given = sorted(set(seeds))
+    if given == list(range(len(given))):
         return None
-    lacking = ", ".join(str(seed) for seed in range(low, high) if seed not in seeds)
-    return f"the entry skips seeds {lacking}; reviewers may ask why"
+    listed = ", ".join(map(str, given[:MOST_SEEDS])) + ", ..." * (len(given) > MOST_SEEDS)
+    first = "0" if len(given) == 1 else f"0 to {len(given) - 1}"
+    return f"the seeds are {listed}, not {first}; reviewers may ask about others"
 
 
 def first_digits(number: float) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from benchmark.archive import compress
 from benchmark.cli.main import main
 from benchmark.evaluation.run_folder import read_manifest, read_run
 from benchmark.logs.training_log import read_training_log
@@ -324,3 +325,20 @@ def test_no_about_file_and_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[
     out = ["--out", str(tmp_path / "20260102_x")]
     assert main(["submit", "prepare", str(tmp_path), "--about", "x.yaml", *out]) == 2
     assert "is not a run folder" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_log_of_an_entry_is_sent_again(tmp_path: Path, expert_run: Path) -> None:
+    """As entries store it: compressed. It is not compressed twice."""
+    plain = write_log(tmp_path / "log.jsonl", training_lines(0, read_manifest(expert_run)))
+    packed = tmp_path / "s0.jsonl.zst"
+    packed.write_bytes(compress(plain.read_bytes()))
+    model = ModelIdentity(name="m", kind="folder", sha256="5" * 64)
+    played = played_by(model, expert_run, expert_run, 0)
+    folders = []
+    for log in (plain, packed):
+        folders.append(tmp_path / log.stem / "20260102_again")
+        part = RunUpload(0, model, (played,), read_training_log(log))
+        prepare([part], about("trained"), folders[-1])
+    stored = [(folder / "training" / "s0.jsonl.zst").read_bytes() for folder in folders]
+    assert stored[0] == stored[1]

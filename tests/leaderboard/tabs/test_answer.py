@@ -17,7 +17,7 @@ from leaderboard.page.marks import below_init_chip, collapse_chip, interval_bar,
 from leaderboard.page.query import choices_of
 from leaderboard.page.state import State, default_panels, filled
 from leaderboard.table.columns import dependable_of, worst_of
-from leaderboard.tabs.answer import answer, init_success, order_of_track, summary
+from leaderboard.tabs.answer import answer, init_of_entry, init_success, order_of_track, summary
 from leaderboard.tabs.board import board_page, chosen, uninformative
 from leaderboard.tabs.coverage import coverage_page
 from leaderboard.tabs.entry.page import entry_page
@@ -238,6 +238,17 @@ def test_the_success_of_the_init_is_that_of_its_own_entry(boards: Boards) -> Non
     assert init_success(boards(row, start()), row, [SOKOBAN.key]) == 0.2
     other = replace(row, init=Model("other", "folder", None, "1" * 64))
     assert init_success(boards(other, start()), other, [SOKOBAN.key]) is None
+
+
+def test_another_entry_of_the_init_on_other_panels_takes_nothing_away(boards: Boards) -> None:
+    row = trained("a", "sampo", 80, 0, 0.9)
+    later = board_row("20260201_more", {ALFWORLD: [first(9)]}, kind="init", init=None)
+    later = replace(later, checkpoints=start().checkpoints)
+    for entries in ((start(), later), (later, start())):
+        board = boards(row, *entries)
+        assert init_success(board, row, [SOKOBAN.key]) == 0.2
+        found = init_of_entry(board, row, [ALFWORLD.key])
+        assert found is not None and found.id == later.id
 
 
 def test_columns_that_say_nothing_are_not_shown(boards: Boards) -> None:

@@ -38,6 +38,7 @@ class Updatable:
         weights: Tensors of the file that the server was told to read.
         weight_version: Name of the weights.
         refuses: Routes answered with an error.
+        hangs: Routes that are never answered.
     """
 
     server: Loopback
@@ -46,6 +47,7 @@ class Updatable:
     weights: dict[str, torch.Tensor] = field(default_factory=dict)
     weight_version: str = "default"
     refuses: set[str] = field(default_factory=set)
+    hangs: set[str] = field(default_factory=set)
 
     @property
     def url(self) -> str:
@@ -75,6 +77,8 @@ class Updatable:
         route = request.path.lstrip("/")
         body: Any = await request.json() if request.can_read_body else dict(request.query)
         self.commands.append((route, body))
+        if route in self.hangs:
+            await asyncio.Event().wait()
         if route in self.refuses:
             raise web.HTTPInternalServerError(text='{"error": {"message": "out of order"}}')
         if route == "collective_rpc":
@@ -307,3 +311,18 @@ async def test_a_broadcast_ends_with_its_first_receiver(monkeypatch: pytest.Monk
             with pytest.raises(EngineDown, match="/update_weights: HTTP 500: out of order"):
                 await asyncio.wait_for(transfer.send(engine._controls(), weights, 1), 20)
             hangs.set()
+
+
+async def test_a_failed_receiver_is_told_although_another_one_hangs() -> None:
+    async with (
+        updatable(refuses={"update_weights"}) as one,
+        updatable(hangs={"update_weights"}) as other,
+    ):
+        transfer = NcclTransfer(TINY_SOKOBAN, "127.0.0.1", 29_500)
+        async with OpenAIEngine([one.url, other.url], "tiny", transfer=transfer) as engine:
+            client = FanOut(engine._controls(), [1, 1])
+            sent = asyncio.create_task(client._send("update_weights", [{}, {}]))
+            with pytest.raises(EngineDown, match=f"^{one.url}.*HTTP 500: out of order"):
+                await asyncio.wait_for(client.failure, 20)
+            assert not sent.done()
+            sent.cancel()

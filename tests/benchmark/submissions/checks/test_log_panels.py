@@ -12,7 +12,7 @@ from benchmark.evaluation.protocol import PanelProtocol, joint_fingerprint
 from benchmark.evaluation.summarize import summarize
 from benchmark.logs.training_log import TrainingLog, parse_training_log
 from benchmark.models import ModelIdentity
-from benchmark.submissions.checks.log_panels import check_panels, matched_panels
+from benchmark.submissions.checks.log_panels import check_choice, check_panels, matched_panels
 from benchmark.submissions.format.schema import Checkpoint
 from benchmark.submissions.reading.entry import ReadCheckpoint, ReadRun
 from tests.support.runs.factories import TASKS, make_manifest, make_protocol, make_record
@@ -20,13 +20,15 @@ from tests.support.training.logs import start_line, validation_line
 
 SAMPLED = make_protocol(sampling=Sampling(temperature=0.6, top_p=0.95, top_k=20), repeats=8)
 
+MANY = make_protocol(episodes=256)
+
 
 def point_of(protocol: PanelProtocol, solved: int = 2) -> ReadCheckpoint:
-    """A checkpoint that solves so many of four episodes."""
+    """A checkpoint that solves so many of a protocol's episodes."""
     manifest = make_manifest(protocol)
     records = [
         make_record(f"e{number}", number < solved, repeat=repeat)
-        for number in range(4)
+        for number in range(protocol.episodes)
         for repeat in range(protocol.repeats)
     ]
     run = ReadRun("runs/r0", manifest, tuple(records), summarize(manifest, records, TASKS))
@@ -46,6 +48,53 @@ def log_of(
     return parse_training_log(
         "".join(json.dumps(line) + "\n" for line in lines).encode(), Path("l")
     )
+
+
+def log_over(*solved: int) -> TrainingLog:
+    """Validations of 256 episodes after updates 0, 1, 2 and so on, with so many solved."""
+    lines = [start_line(fingerprint=joint_fingerprint([MANY.fingerprint]))]
+    lines += [
+        validation_line(number, count, 256, fingerprint=MANY.fingerprint)
+        for number, count in enumerate(solved)
+    ]
+    content = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    return parse_training_log(content, Path("l"))
+
+
+def half() -> ReadCheckpoint:
+    """A checkpoint that solves 128 of 256 episodes."""
+    return point_of(MANY, solved=128)
+
+
+def test_the_inits_validation_is_no_agreement_where_others_follow() -> None:
+    """A training that ended at nothing cannot show weights that solve half."""
+    fallen, only = log_over(128, 20, 0), log_over(128)
+    found = [finding.problem for finding in check_panels(half(), fallen)]
+    assert "no validation of sokoban/builtin is near the 50.0% of the checkpoint" in found
+    assert "near the" not in " ".join(f.problem for f in check_panels(half(), only))
+
+
+@pytest.mark.parametrize(
+    ("logs", "accepted"),
+    [
+        # Both near their last validation, or both near that after update 1.
+        ([(0, 20, 128), (0, 30, 60, 128)], True),
+        ([(0, 128, 0), (0, 128, 20)], True),
+        ([(0, 128, 0)], True),
+        # One near update 1 alone, the other near update 2: the best of each.
+        ([(0, 128, 0), (0, 20, 128)], False),
+        ([(0, 128, 0, 0), (0, 0, 128, 0)], False),
+        # What `check_panels` objects to is not said twice.
+        ([(128, 0, 0), (0, 128, 0)], True),
+    ],
+)
+def test_seeds_show_their_last_weights_or_those_after_one_update(
+    logs: list[tuple[int, ...]], accepted: bool
+) -> None:
+    found = list(check_choice([(half(), log_over(*solved)) for solved in logs]))
+    assert [each.problem for each in found] == [
+        "are near the last validation in some logs only, and in all logs near no update"
+    ] * (not accepted)
 
 
 def problems(point: ReadCheckpoint, log: TrainingLog) -> list[str]:
