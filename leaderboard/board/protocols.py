@@ -128,6 +128,8 @@ class Grid:
         verdicts: Claims of papers, judged by these runs.
         panels: Validation panels of each track, in the order of `tracks`, whose mean success is its
             score; empty if the builder does not say.
+        impossible: Recipe and track of pairs that cannot be run: the recipe compares turns, and an
+            episode of the track is one sequence.
     """
 
     tracks: tuple[str, ...]
@@ -135,6 +137,7 @@ class Grid:
     runs: tuple[StudyRun, ...]
     verdicts: tuple[StudyVerdict, ...] = ()
     panels: tuple[tuple[PanelKey, ...], ...] = ()
+    impossible: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,8 @@ def coverage_page(board: Board, state: State) -> str:
     runs: dict[Place, list[StudyRun]] = {}
     for run in grid.runs:
         runs.setdefault((run.recipe, run.track), []).append(run)
-    places = [(recipe, track) for recipe in grid.recipes for track in grid.tracks]
+    every = [(recipe, track) for recipe in grid.recipes for track in grid.tracks]
+    places = [place for place in every if place not in grid.impossible]
     filled = [place for place in places if place in entries or place in runs]
     most = Counter(recipe for recipe, _ in filled)
     heads = [Head("method"), *(Head(_track(name)) for name in grid.tracks)]
@@ -66,7 +67,8 @@ def coverage_page(board: Board, state: State) -> str:
             explained("collapse", "collapsed"),
             ". Linked numbers are entries. The others are runs of this project\u2019s own study, "
             "which are not ranked; they stand here where they have more seeds than the entry. A "
-            "plus is a hole: it opens the command that fills it.",
+            "plus is a hole: it opens the command that fills it. A dash is impossible: the method "
+            "compares turns, and an episode of the track is one sequence.",
         ]
     )
     said = f"{len(filled)} of {len(places)} combinations of method and track have a run"
@@ -105,6 +107,9 @@ def _cell(
             entry = link(query, f"entry: {counted(len(row.checkpoints), 'seed')}")
             below = joined([below, element("span", entry, "lb-sub")])
         return _heat(success, cells.percent(success), below)
+    if place in grid.impossible:
+        dash = element("span", cells.UNKNOWN, aria_hidden="true")
+        return dash + element("span", f"Impossible: {place[0]} on {place[1]}", "lb-sr")
     return _hole(grid, *place)
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -16,7 +17,9 @@ from benchmark.cli.from_baselines import (
 )
 from benchmark.cli.say import say
 from benchmark.submissions.format.texts import check_link
+from benchmark.track_schema import Track
 from tasks.errors import UserError
+from tasks.registry import load_task
 from tasks.texts import counted, on_one_line
 
 if TYPE_CHECKING:
@@ -124,7 +127,25 @@ def _grid() -> "Grid":
         tuple((task, track.settings["validation"]["panel"]) for task in track.tasks)
         for track in map(registered.__getitem__, tracks)
     )
-    return Grid(tuple(tracks), names(RECIPES), tuple(runs), _verdicts(), panels)
+    recipes = names(RECIPES)
+    impossible = _impossible(recipes, [registered[name] for name in tracks])
+    return Grid(tuple(tracks), recipes, tuple(runs), _verdicts(), panels, impossible)
+
+
+def _impossible(recipes: Sequence[str], tracks: Sequence[Track]) -> tuple[tuple[str, str], ...]:
+    """Recipes that compare turns, on tracks where an episode is one sequence."""
+    from baselines.config.run import without_turns
+    from baselines.tracks.registry import resolve_on_track
+
+    found = []
+    for recipe in recipes:
+        for track in tracks:
+            config = resolve_on_track(track, recipe, track.learning_rate.rates[0])
+            if not config.advantage.needs_turns:
+                break
+            if without_turns(config, [load_task(task) for task in track.tasks]):
+                found.append((recipe, track.name))
+    return tuple(found)
 
 
 def _verdicts() -> "tuple[StudyVerdict, ...]":

@@ -311,7 +311,8 @@ def test_holes_name_the_command_and_its_cost(tmp_path: Path) -> None:
         StudyRun("sokoban-standard", "grpo", 0, 0.5, None, 8.0),
         StudyRun("sokoban-standard", "grpo", 1, 0.3, 20, 12.0),
     )
-    grid = Grid(("sokoban-standard", "webshop-standard"), ("grpo", "gspo", "sampo"), runs)
+    tracks = ("sokoban-standard", "webshop-standard")
+    grid = Grid(tracks, ("grpo", "gspo", "sampo"), runs, impossible=(("sampo", tracks[1]),))
     facts = BoardFacts(content.facts.version, content.facts.protocols, (), grid=grid)
     path = tmp_path / PARQUET
     path.write_bytes(parquet_bytes(BoardContent(facts, content.rows)))
@@ -319,14 +320,15 @@ def test_holes_name_the_command_and_its_cost(tmp_path: Path) -> None:
     assert board.facts.grid == grid
     page = coverage_page(board, State(tab="coverage", protocol="v1"))
     said = text_of(page)
-    assert said.startswith("2 of 6 combinations")
+    assert said.startswith("2 of 5 combinations")
+    assert "Impossible: sampo on webshop-standard" in said
     assert "40.0 1/2 collapsed" in said and "80.0 0/3 collapsed" in said
     assert (
         "gspo on sokoban-standard has not been run yet; about 10 CPU minutes a seed. For every "
         "seed: arlarena-bench train --track sokoban-standard --recipe gspo --seed 0 "
         "--out runs/gspo-sokoban-standard-s0"
     ) in said
-    assert page.count("popover=") == 4
+    assert page.count("popover=") == 3
 
 
 def test_a_track_of_several_tasks_has_its_mean_in_the_summary(tmp_path: Path) -> None:
