@@ -81,27 +81,6 @@ async def test_greedy_equals_transformers(engine: VllmEngine, folder: Path) -> N
 @pytest.mark.vllm
 @needs_vllm
 @in_module_loop
-async def test_two_engines_at_once_answer_as_each_alone(engine: VllmEngine, tmp_path: Path) -> None:
-    """Cross-policy sampling has two, each in its own thread of one process."""
-    prompts = mixed_prompts(24, seed=12)
-    sampling = Sampling(temperature=1.0, max_tokens=24)
-    other_folder = make_tiny_model(tmp_path / "other", context=CONTEXT, seed=5)
-    async with VllmEngine(other_folder) as other:
-        alone = [await answer(each, prompts, sampling) for each in (engine, other)]
-        assert [one.text for one in alone[0]] != [one.text for one in alone[1]]
-        for _ in range(3):
-            together = await asyncio.gather(
-                answer(engine, prompts, sampling), answer(other, prompts, sampling)
-            )
-            for expected, found in zip(alone, together, strict=True):
-                assert [g.response_ids for g in found] == [g.response_ids for g in expected]
-                for one, two in zip(found, expected, strict=True):
-                    assert one.token_log_probs == pytest.approx(two.token_log_probs, abs=1e-4)
-
-
-@pytest.mark.vllm
-@needs_vllm
-@in_module_loop
 async def test_log_probs_are_untempered(engine: VllmEngine, folder: Path) -> None:
     # A temperature so low that sampling is greedy: the numbers must be those of greedy decoding.
     prompts = mixed_prompts(16, seed=7)
