@@ -282,7 +282,7 @@ def _dependable(row: BoardRow, panels: Sequence[PanelKey]) -> Markup:
         single = len(row.checkpoints) == 1
         return joined([" ", name, ": not known from one seed."]) if single else NOTHING
     ends = element("span", f"[{_ends(found)}]", "lb-whole")
-    last = f"; worst seed {cells.percent(worst)}%" if worst is not None else ""
+    last = f"; lowest seed {cells.percent(worst)}%" if worst is not None else ""
     return joined([" ", name, f": {cells.percent(found.value)}% ", ends, f"{last}."])
 
 

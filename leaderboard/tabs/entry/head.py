@@ -104,7 +104,7 @@ def _training(board: Board, row: BoardRow) -> list[Markup]:
         ends = f"{cells.percent(found.low)}\u2013{cells.percent(found.high)}"
         about = [element("span", f"95% CI {ends}", "lb-sub")]
         if worst is not None:
-            about.append(element("span", f"worst seed {cells.percent(worst)}%", "lb-sub"))
+            about.append(element("span", f"lowest seed {cells.percent(worst)}%", "lb-sub"))
         tiles.append(_tile(name, f"{cells.percent(found.value)}%", *about))
     elif len(row.checkpoints) == 1:
         tiles.append(_tile(name, "not known", element("span", ONE_SEED, "lb-sub")))

@@ -170,7 +170,7 @@ def test_the_number_to_quote(boards: Boards) -> None:
     row = dependable(trained("a", "sampo", 80, 0, 0.9), 0.5, 0.2, 0.625)
     board = boards(row, trained("b", "cispo", 10, 3, 0.1))
     said = text_of(answer(board, STATE))
-    assert "Dependable success : 50.0% [20.0\u201362.5] ; worst seed 80.0%." in said
+    assert "Dependable success : 50.0% [20.0\u201362.5] ; lowest seed 80.0%." in said
     cells = {each[1].split()[0]: each for each in rows_of(board_page(board, STATE))}
     assert cells["a"][3] == "50.0 20.0\u201362.5" and cells["b"][3] == "\u2013"
     # The mean of two panels, whose intervals are joined as those of success are.

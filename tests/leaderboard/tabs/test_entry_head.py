@@ -40,7 +40,7 @@ def test_numbers_at_a_glance(boards: Boards) -> None:
     said = text_of(entry_head(board, STATE))
     # Welch's interval of two seeds that are 10 points apart leaves everything open.
     assert "success on Sokoban 45.0% 95% CI 0.0\u2013100.0" in said
-    assert "dependable success 45.0% 95% CI 20.0\u201350.0 worst seed 40.0%" in said
+    assert "dependable success 45.0% 95% CI 20.0\u201350.0 lowest seed 40.0%" in said
     assert "0/2 collapsed" in said
     # 10 and 20 minutes.
     assert "training 15 min a seed" in said
