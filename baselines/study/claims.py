@@ -57,8 +57,8 @@ class Claim(Strict):
         holds: Fewer than half do, likewise. With both, more trainings of the first method collapse
             than of the second: reproduced if so large a share of the collapsed seeds being the
             first's is rare by chance (Fisher's exact test), contradicted if it is the second's.
-        also: Further tracks where `collapses` and `holds` are compared: runs are held against those
-            of their own track, and what is found on all tracks decides together.
+        also: Further tracks where `collapses` and `holds` are compared, runs with those of their
+            own track; all tracks decide together.
         post_hoc: The claim, or a margin in it, was written down when its numbers were known.
     """
 

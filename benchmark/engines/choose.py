@@ -21,8 +21,9 @@ SLOWEST: Final = 5.0
 """A request to a server fails after so many seconds, or later if its longest response at so many
 tokens per second takes longer."""
 AT_ONCE: Final = 256
-"""Requests that a vLLM server runs at once by default, at most; further ones wait in its queue, and
-their time runs."""
+"""Requests that a server is taken to run at once; further ones wait in its queue, and their time
+runs. vLLM's default limit is 256, on GPUs with 70 GiB or more 1,024, but long responses fill the
+room for keys and values before that."""
 KINDS = ("auto", *ENGINES, *POLICIES)
 _NVIDIA: Final = Path("/proc/driver/nvidia/version")
 """There where the driver of an NVIDIA GPU is loaded."""

@@ -106,7 +106,7 @@ def check_panels(point: ReadCheckpoint, log: TrainingLog) -> Iterator[Finding]:
         fault = _fault(log, panel, tie.protocol)
         if fault is not None:
             yield Finding(file, "validations", fault, AS_WRITTEN)
-        elif tie.comparable and not _knows(log, panel, tie.summary.success.value):
+        elif tie.comparable and not _near(log, panel, tie.summary.success.value):
             problem = (
                 f"no validation of {tie.protocol.task}/{tie.protocol.panel} is near "
                 f"the {percent_text(tie.summary.success.value)} of the checkpoint"
@@ -150,11 +150,6 @@ def check_choice(trained: Sequence[tuple[ReadCheckpoint, TrainingLog]]) -> Itera
         problem = "are near the last validation in some logs only, and in all logs near no update"
         fix = "evaluate last/ of every seed, or the checkpoints after one update, chosen beforehand"
         yield Finding(SUBMISSION, "checkpoints", problem, fix)
-
-
-def _knows(log: TrainingLog, panel: str, success: float) -> bool:
-    """Whether a log knows of a policy as good as the one that was evaluated."""
-    return bool(_near(log, panel, success))
 
 
 def _near(log: TrainingLog, panel: str, success: float) -> set[int]:
