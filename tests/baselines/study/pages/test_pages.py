@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -25,8 +26,8 @@ from baselines.study.pages.overview import (
     OVERVIEW,
     overview_block,
     overview_page,
-    overview_table,
 )
+from baselines.study.pages.overview_tables import overview_tables
 from baselines.study.pages.track_pages import page_of, results_by_track
 from baselines.study.pages.watched import halved_runs, watched_runs
 from baselines.study.schema import Cell, cells_of, read_study
@@ -45,6 +46,11 @@ CLAIMS = """claims:
 ALL = BEGIN.format("")
 REPOSITORY = Path(__file__).parents[4]
 STUDIES, RESULTS = (REPOSITORY / "baselines" / name for name in ("studies", "results"))
+
+
+def spaced(text: str) -> str:
+    """With the spaces in intervals as others are."""
+    return text.replace("\N{NO-BREAK SPACE}", " ")
 
 
 @pytest.fixture
@@ -140,13 +146,59 @@ def test_means_over_tasks_that_are_trained_apart_need_three_seeds_of_each(
             for old, name in named.items()
         }
         results = {name: found[old] for old, name in named.items()}
-        *_, row = overview_table(results, small, ["small"]).splitlines()
-        assert row.startswith("| small | grpo | 25.0 [")
+        *_, row = spaced(overview_tables(results, small, ["small"])).splitlines()
+        assert row.startswith("| grpo | 25.0 [")
         return row.split(" | ")[-1]
 
     # Of the second task one, two and three seeds, which solve 1, 2 and 3 of 8.
     assert [mean(count) for count in (4, 5)] == ["- |", "- |"]
     assert mean(6).startswith("25.0 [")
+
+
+@pytest.mark.slow
+def test_a_method_that_plays_more_has_a_row_at_equal_episodes(
+    tmp_path: Path, tiny_tracks: Path
+) -> None:
+    """Dynamic sampling plays twice as many: at its middle, 4 of 8 of one panel and 3 of the other."""
+    seeds = {"fixed": 4, "math": 3}
+    cells = [
+        Cell(track, recipe, seed)
+        for track, count in seeds.items()
+        for recipe in ("grpo", "dapo_grpo")
+        for seed in range(count)
+    ]
+    tracks = current_tracks_of(cells, "study.yaml")
+    finished = [
+        finish(
+            tmp_path / "results",
+            each,
+            tracks[each.track],
+            range(6),
+            (2, 4, 6) if each.track == "fixed" else (2, 3, 6),
+            played=16 if each.recipe == "dapo_grpo" else 8,
+        )
+        for each in cells
+    ]
+    found = results_by_track(cells, finished, tracks)
+    named = {"fixed": "sokoban-small", "math": "tir_math-small"}
+    small = {
+        name: replace(tracks[old], track=tracks[old].track.model_copy(update={"name": name}))
+        for old, name in named.items()
+    }
+    results = {name: found[old] for old, name in named.items()}
+    lines = overview_tables(results, small, ["small"]).splitlines()
+    rates = {
+        line.split(" | ")[0]: [cell.split()[0] for cell in line.split(" | ")[1:]]
+        for line in lines[2:]
+    }
+    assert rates == {
+        "| grpo": ["75.0", "75.0", "75.0"],
+        "| dapo_grpo": ["75.0", "75.0", "75.0"],
+        "| dapo_grpo, equal episodes": ["50.0", "37.5", "43.8"],
+    }
+    short = overview_tables(results, small, ["small"], only=["dapo_grpo"])
+    assert "mean" not in short
+    assert "| grpo" not in short
 
 
 @pytest.mark.slow
@@ -173,13 +225,15 @@ def test_a_page_of_several_tasks_begins_with_their_mean(
     assert [success.split()[0] for success, _ in rows] == ["62.5", "100.0", "25.0"]
     assert [gain.split()[0] for _, gain in rows] == ["+37.5", "+50.0", "+25.0"]
     check_markdown(text)
-    table = (tmp_path / "README.md").read_text("utf-8")
-    assert "| track | method | sokoban | tir_math | mean |" in table
-    (row,) = [line.split(" | ") for line in table.splitlines() if line.startswith("| mixed | grpo")]
-    assert [cell.split()[0] for cell in row[2:]] == ["100.0", "25.0", "62.5"]
+    first_page = (tmp_path / "README.md").read_text("utf-8")
+    assert "| mixed | sokoban | tir_math |\n" in first_page
+    table = spaced((results / OVERVIEW).read_text("utf-8"))
+    assert "| mixed | sokoban | tir_math | mean |" in table
+    (row,) = [line.split(" | ") for line in table.splitlines() if line.startswith("| grpo")]
+    assert [cell.split()[0] for cell in row[1:]] == ["100.0", "25.0", "62.5"]
     # Three validations are too few to say that a run has not collapsed.
     assert "collapsed" not in "".join(row)
-    assert "| mixed | init | 50.0 [21.5, 78.5] | 0.0 [0.0, 32.4] | 25.0 [" in table
+    assert "| init | 50.0 [21.5, 78.5] | 0.0 [0.0, 32.4] | 25.0 [" in table
     capsys.readouterr()
     assert study(tmp_path, "status", "--json") == 0
     *_, trained = json.loads(capsys.readouterr().out)["rows"]
@@ -194,7 +248,7 @@ def test_a_late_loss_on_a_task_is_named_with_it(tmp_path: Path, tiny_tracks: Pat
     finished = [finish(tmp_path, cells[0], tracks["mixed"], [0], (6, 6, 2), other=[0])]
     found = results_by_track(cells, finished, tracks)
     where = "1 seed, 1 halved in the mean, 1 halved on sokoban, 1 halved on tir_math"
-    assert overview_table(found, tracks, ["mixed"]).endswith(f"<br>{where} |")
+    assert overview_tables(found, tracks, ["mixed"]).endswith(f"<br>{where} |")
     text = " ".join(page_of(tracks["mixed"], found["mixed"], []).split())
     assert "on a task or in the mean: grpo seed 0 (mean, sokoban, tir_math)." in text
 
@@ -216,26 +270,25 @@ def test_the_overview_stands_between_its_marks(
     readme.write_text(f"# Before\n{ALL}\nold\n{END}\nafter\n")
     assert study(folder, "page", "--readme", str(readme)) == 0
     assert capsys.readouterr().out.endswith(f"{readme}\n")
-    lines = readme.read_text("utf-8").splitlines()
+    lines = spaced(readme.read_text("utf-8")).splitlines()
     assert (lines[:3], lines[-3:]) == (["# Before", ALL, ""], ["", END, "after"])
-    # No method has three seeds. CISPO collapsed in 1 of 1 runs; the others show nothing.
     assert lines[3:6] == [
+        "| fixed | sokoban |",
+        "| --- | --- |",
+        "| init | 25.0 [7.1, 59.1] |",
+    ]
+    assert "| grpo | 25.0 [7.1, 59.1]<br>2 seeds |" in lines
+    assert any(re.fullmatch(r"\| cispo \| .*<br>1 of 1 collapsed \|", x) for x in lines)
+    # No method has three seeds. CISPO collapsed in 1 of 1 runs; the others show nothing.
+    assert lines[-6:-3] == [
         "- Collapsed, over all tracks on which any run did: `cispo` 1 of 1, `grpo` 0 of 2, `sampo` "
         "0 of 2.",
         "- Of [2 claims](results/claims.md), 0 are reproduced (0 of them written down when their "
         "numbers were known), 0",
         "  contradicted, 1 not decided, 1 incomplete.",
     ]
-    assert lines[6:10] == [
-        "",
-        "| track | method | sokoban |",
-        "| --- | --- | --- |",
-        "| fixed | init | 25.0 [7.1, 59.1] |",
-    ]
-    assert "| fixed | grpo | 25.0 [7.1, 59.1]<br>2 seeds |" in lines
-    assert any(re.fullmatch(r"\| fixed \| cispo \| .*<br>1 of 1 collapsed \|", x) for x in lines)
     page = (folder / "results" / OVERVIEW).read_text("utf-8")
-    assert page.splitlines()[-len(lines[7:-3]) :] == lines[7:-3]
+    assert spaced(page).splitlines()[-len(lines[3:-7]) :] == lines[3:-7]
     check_markdown(page)
     places = readme, folder / "results" / FIGURE, folder / "results" / EARLY_WARNING
     before = [place.read_bytes() for place in places]
@@ -269,15 +322,15 @@ def test_the_overview_shows_the_kinds_of_tracks_that_its_mark_names(
     readme = tmp_path / "README.md"
 
     def shown(mark: str) -> list[str]:
-        """The first columns of the table's rows, and the titles of the figure's plots."""
+        """The kinds in the tables' heads, and the titles of the figure's plots."""
         readme.write_text(f"{mark}\n{END}\n")
         assert study(tmp_path, "page", "--readme", str(readme)) == 0
         lines = readme.read_text("utf-8").splitlines()
         assert (lines[0], lines[-1]) == (mark, END)
         figure = (tmp_path / "results" / FIGURE).read_text("utf-8")
         titles = re.findall(r"<!-- (mixed|fixed|tuned|no finished run) -->", figure)
-        rows = [line for line in lines if line.startswith("| ") and " grpo " in line]
-        return [*(line.split(" | ")[0][2:] for line in rows), *titles]
+        heads = [before for before, line in pairwise(lines) if line.startswith("| ---")]
+        return [*(line.split(" | ")[0][2:] for line in heads), *titles]
 
     assert shown(ALL) == ["mixed", "fixed", "mixed", "fixed", "no finished run", "tuned"]
     page = (tmp_path / "results" / OVERVIEW).read_text("utf-8")
