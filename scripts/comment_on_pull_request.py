@@ -205,12 +205,20 @@ def verdict(github: GitHub, run: int, base: str) -> str:
 
 def post(github: GitHub, number: int, text: str) -> None:
     """Make the comment, or bring the one that is there up to date."""
+    there = comment_of(github, number)
+    if there is None:
+        github.write("POST", f"issues/{number}/comments", body=text)
+    else:
+        github.write("PATCH", f"issues/comments/{there['id']}", body=text)
+
+
+def comment_of(github: GitHub, number: int) -> Json | None:
+    """The comment with the verdict under a pull request."""
     for comment in github.all(f"issues/{number}/comments"):
         # The mark alone would be anybody's; who has written a comment can change it.
         if comment["user"] and comment["user"]["login"] == BOT and comment["body"].startswith(MARK):
-            github.write("PATCH", f"issues/comments/{comment['id']}", body=text)
-            return
-    github.write("POST", f"issues/{number}/comments", body=text)
+            return comment
+    return None
 
 
 if __name__ == "__main__":

@@ -5,9 +5,9 @@
 It reads GITHUB_API_URL, GITHUB_REPOSITORY (OWNER/NAME) and GITHUB_TOKEN.
 
 A pull request is in the queue if its last commit changes one folder of `submissions/` and nothing
-else. Its state is that of the last run of the workflow `submission` for that commit. Titles and
-other words of people who are not maintainers are not taken over; the name of the folder is, which
-the page shows as foreign text.
+else. Its state is that of the last run of the workflow `submission` for that commit; where only a
+rerun is missing, the comment with the verdict says so. Titles and other words of people who are not
+maintainers are not taken over; the name of the folder is, which the page shows as foreign text.
 """
 
 import json
@@ -19,10 +19,20 @@ from pathlib import Path
 from typing import Final
 from urllib.error import HTTPError
 
-from scripts.comment_on_pull_request import FOLDER, MOST_FILES, PAGE, GitHub, Json, of_one_folder
+from scripts.comment_on_pull_request import (
+    FOLDER,
+    MOST_FILES,
+    PAGE,
+    GitHub,
+    Json,
+    comment_of,
+    of_one_folder,
+)
 
 BRANCH: Final = "main"
 WORKFLOW: Final = "submission.yml"
+WAITS: Final = "Waiting for a rerun"
+"""How the line of a verdict begins that says so (`benchmark.submissions.report`)."""
 
 
 def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> int:
@@ -55,21 +65,31 @@ def queue(github: GitHub) -> list[dict[str, str | int]]:
                 "number": int(pull["number"]),
                 "entry": match[1],
                 "opened": str(pull["created_at"])[:10],
-                "state": state_of(github, pull["head"]["sha"]),
+                "state": state_of(github, int(pull["number"]), pull["head"]["sha"]),
             }
         )
     return found
 
 
-def state_of(github: GitHub, commit: str) -> str:
-    """What the check has said of a commit: `waiting`, `running`, `passed` or `failed`."""
+def state_of(github: GitHub, number: int, commit: str) -> str:
+    """What the check has said of a pull request's last commit.
+
+    Returns:
+        `waiting`, `running`, `passed`, `failed`, or `rerun` where only a rerun is missing.
+    """
     path = f"actions/workflows/{WORKFLOW}/runs"
     runs: list[Json] = github.get(path, head_sha=commit, per_page=1)["workflow_runs"]
     if not runs:
         return "waiting"
     if runs[0]["status"] != "completed":
         return "running"
-    return "passed" if runs[0]["conclusion"] == "success" else "failed"
+    if runs[0]["conclusion"] == "success":
+        return "passed"
+    comment = comment_of(github, number)
+    lines = [] if comment is None else comment["body"].splitlines()
+    # The comment on an earlier commit says nothing of this one.
+    judged = any(line.startswith(f"Commit {commit},") for line in lines)
+    return "rerun" if judged and any(line.startswith(WAITS) for line in lines) else "failed"
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ STATES: Final = {
     "waiting": "not checked yet",
     "running": "being checked",
     "passed": "check passed",
+    "rerun": "waits for a rerun by maintainers",
     "failed": "check failed",
 }
 """States of a pull request's check, and what the page calls them."""
