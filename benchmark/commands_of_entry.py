@@ -152,7 +152,7 @@ def commands_of(
         seed: Of its training.
         manifests: Of its runs, at least one, all of the same weights.
         log: Of its training, if there is one.
-        train_command: See `TrainCommandOf`; None to leave trainings out.
+        train_command: See `TrainCommandOf`; None to leave training runs out.
         out: Folder for everything that the commands write.
     """
     train, reason = None, ""

@@ -86,7 +86,7 @@ class RateGrid(Strict):
 
     Attributes:
         grid: The rates, ascending.
-        seed: Of the short trainings.
+        seed: Of the tuning runs.
         updates: Length of each.
         last: Their last updates, whose rollouts are judged by their mean success; of equal rates
             the lower one wins. No panel is played.

@@ -6,7 +6,7 @@
 The first plays a random sample of the entry's episodes with its published weights: a hub model, a
 registered init, or a folder with the stated hash, which is given or lies in the commit on the hub
 that the entry names as `weights`. The second is for entries on a track, whose runs repeat to the
-bit: it begins their trainings again and compares the first updates, which says nothing of who
+bit: it begins their training runs again and compares the first updates, which says nothing of who
 played the episodes and is another badge.
 
 With `--head HEAD`, the entry is that of a pull request: its folder is taken out of the last commit,

@@ -53,7 +53,7 @@ class CellFacts(Strict):
         learning_rate: That of the log; null without a training.
         weights: Hash of the last model.
         cpu_seconds: Processor time by step, over all sessions: `train`, `eval`, and `tune` where
-            this run made the short trainings of its recipe. Work redone after a kill counts.
+            this run made the tuning runs of its recipe. Work redone after a kill counts.
         log_bytes: Length of the training log, uncompressed; null without one.
         episodes_bytes: Length of the records, uncompressed.
         evaluation: `run.json` of the evaluation.

@@ -52,9 +52,9 @@ class Claim(Strict):
         above: What the difference of success rates is above; -0.05 allows for a loss of 5 points.
         at: Where methods are compared: at the end of their runs, or after the seconds of training
             of the shortest one, which say something only of runs on equal machines.
-        collapses: More than half of the method's trainings collapse. Alone: reproduced if as many
+        collapses: More than half of the method's runs collapse. Alone: reproduced if as many
             collapsed seeds are rare (`RARE`) where half collapse, contradicted if as few are.
-        holds: Fewer than half do, likewise. With both, more trainings of the first method collapse
+        holds: Fewer than half do, likewise. With both, more runs of the first method collapse
             than of the second: reproduced if so large a share of the collapsed seeds being the
             first's is rare by chance (Fisher's exact test), contradicted if it is the second's.
         also: Further tracks where `collapses` and `holds` are compared, runs with those of their

@@ -148,7 +148,7 @@ def duration(seconds: float) -> str:
 
 
 def _tuning_share(current_track: CurrentTrack) -> float:
-    """Updates of the short trainings over those of a run."""
+    """Updates of the tuning runs over those of a run."""
     rule = current_track.track.learning_rate
     return (
         len(rule.grid) * rule.updates / current_track.updates if isinstance(rule, RateGrid) else 0.0

@@ -13,7 +13,7 @@ from benchmark.track_schema import RateGrid, Track
 from tasks.errors import UserError
 
 SHARED: Final = "tuning"
-"""End of the name of the folder that the short trainings of a recipe's seeds are shared in."""
+"""End of the name of the folder that the tuning runs of a recipe's seeds are shared in."""
 
 
 def known_rate(results: Path, track: Track, recipe: str) -> float | None:
@@ -29,7 +29,7 @@ def known_rate(results: Path, track: Track, recipe: str) -> float | None:
 
 
 def share_tuning(folder: Path, recipe: str) -> None:
-    """Let a run's folder find the short trainings that all seeds of its recipe share.
+    """Let a run's folder find the tuning runs that all seeds of its recipe share.
 
     Raises:
         UserError: It cannot be written.
@@ -46,7 +46,7 @@ def share_tuning(folder: Path, recipe: str) -> None:
 
 
 def tuning_commands(track: Track, folder: Path, recipe: str) -> list[list[str]]:
-    """Arguments of `train` that make the short trainings of a recipe that are not finished.
+    """Arguments of `train` that make the tuning runs of a recipe that are not finished.
 
     What they set is what `tuning_runs` sets; `trials_of` checks that it is.
     """
@@ -68,7 +68,7 @@ def tuning_commands(track: Track, folder: Path, recipe: str) -> list[list[str]]:
 
 
 def keep_rate(results: Path, track: Track, folder: Path, recipe: str) -> None:
-    """Write the rate that the short trainings of a recipe have found beside those of others.
+    """Write the rate that the tuning runs of a recipe have found beside those of others.
 
     Raises:
         UserError: A short training is not finished, or the file cannot be written.
@@ -86,7 +86,7 @@ def keep_rate(results: Path, track: Track, folder: Path, recipe: str) -> None:
 
 
 def trials_of(track: Track, folder: Path, recipe: str) -> dict[float, float]:
-    """Success of a recipe's short trainings, by rate.
+    """Success of a recipe's tuning runs, by rate.
 
     Raises:
         UserError: One is not finished or not of this track.
@@ -105,7 +105,7 @@ def trials_of(track: Track, folder: Path, recipe: str) -> dict[float, float]:
 
 
 def _trials(track: Track, rule: RateGrid, folder: Path, recipe: str) -> Mapping[float, TrainingRun]:
-    """The short trainings of a recipe, by rate."""
+    """The tuning runs of a recipe, by rate."""
     run = TrainingRun(
         recipe=recipe,
         config=resolve_on_track(track, recipe, rule.grid[0]),

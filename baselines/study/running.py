@@ -62,7 +62,7 @@ def run_cells(
     """Make cells that are not finished, in order.
 
     Cells of one track and recipe wait for the first of them where a learning rate is tuned: it
-    makes the short trainings, and the others take its rate.
+    makes the tuning runs, and the others take its rate.
 
     Args:
         cells: What is made.

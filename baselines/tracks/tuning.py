@@ -17,7 +17,7 @@ from benchmark.submissions.checks.log_schedule import divergence
 from benchmark.track_schema import RateGrid
 
 TUNING: Final = "tuning"
-"""Folder of the short trainings, in that of the run that they are for; runs may share another."""
+"""Folder of the tuning runs, in that of the run that they are for; runs may share another."""
 
 
 def with_rate(config: TrainConfig, rate: float) -> TrainConfig:
@@ -29,7 +29,7 @@ def with_rate(config: TrainConfig, rate: float) -> TrainConfig:
 def tuning_runs(
     run: TrainingRun, rule: RateGrid, folder: Path | None = None
 ) -> Mapping[float, TrainingRun]:
-    """The short trainings that decide on a run's learning rate, by rate, ascending.
+    """The tuning runs that decide on a run's learning rate, by rate, ascending.
 
     Args:
         run: The run as its track pins it, at any rate.

@@ -44,7 +44,7 @@ class RunCost:
         validation_s: Seconds of one validation.
         updates: Of the run.
         validations: Of the run.
-        tuning_updates: Of short trainings that come first, without a validation; in updates with
+        tuning_updates: Of tuning runs that come first, without a validation; in updates with
             as many episodes as the run's have.
         peak_gib: Of this process so far, all together: measured; on its GPU where it has one.
         measured: What was measured, for people.

@@ -49,11 +49,11 @@ def dependable_success(
         None with a single seed.
 
     Raises:
-        ValueError: There are no episodes, or not as many seeds as trainings.
+        ValueError: There are no episodes, or not as many seeds as training runs.
     """
     seeds, episodes = shares.shape
     if len(collapsed) != seeds or not episodes:
-        raise ValueError(f"{seeds} seeds on {episodes} episodes and {len(collapsed)} trainings")
+        raise ValueError(f"{seeds} seeds on {episodes} episodes and {len(collapsed)} training runs")
     if seeds < LEAST_SEEDS:
         return None
     lost = np.array(collapsed, dtype=np.bool_)

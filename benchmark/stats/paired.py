@@ -82,10 +82,10 @@ class Side:
 
     @classmethod
     def of_rates(cls, rates: Sequence[float], episodes: int) -> Self:
-        """A recipe by the success rate of each of its trainings, all on one panel.
+        """A recipe by the success rate of each of its training runs, all on one panel.
 
         Logs do not say which episodes were solved. The interval is that of the mean rate over the
-        panel's episodes, as if all trainings solved the same ones: more seeds do not make a panel
+        panel's episodes, as if all runs solved the same ones: more seeds do not make a panel
         larger. It is, if anything, too wide.
 
         Args:
@@ -206,7 +206,7 @@ def score_differences(entries: Sequence[Sequence[Side]]) -> Differences:
     """Mean success over several panels, every entry minus every other one, with their intervals.
 
     Panels have no episode in common: their intervals over episodes are joined as independent ones,
-    as in `benchmark.stats.intervals.mean_of`. So are trainings of different names
+    as in `benchmark.stats.intervals.mean_of`. So are training runs of different names
     (`Side.trainings`), of which each may have its own number of seeds: their variances add up. A
     side with a single seed of one of them stands for itself, as an entry of one checkpoint does:
     the spread is not known of all. Of one training that played several panels, a seed's success is
@@ -268,7 +268,7 @@ def _over_episodes(sides: Sequence[Side]) -> Differences:
 
 
 def _joined(found: Differences, seeds: Sequence[Sequence[Sequence[float]]]) -> Differences:
-    """Differences with the spread of the seeds of each side's trainings in their intervals."""
+    """Differences with the spread of the seeds of each side's training runs in their intervals."""
     trainings = _of_seeds(seeds)
     low = found.value - np.hypot(found.value - found.low, trainings)
     high = found.value + np.hypot(found.high - found.value, trainings)
@@ -316,7 +316,7 @@ def _related(sides: Sequence[Side]) -> Values:
 
 
 def _of_seeds(seeds: Sequence[Sequence[Sequence[float]]]) -> Values:
-    """(n, n) half widths of Welch's intervals over the seeds of each side's trainings.
+    """(n, n) half widths of Welch's intervals over the seeds of each side's training runs.
 
     Welch's degrees of freedom are Satterthwaite's for any number of independent variances.
     """

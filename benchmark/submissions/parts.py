@@ -61,7 +61,7 @@ def parts_of(
     Args:
         runs: Run folders.
         logs: Training logs or folders with one; one for each checkpoint, or none.
-        seeds: Seeds of the trainings in the order of the checkpoints' first runs, where no log says
+        seeds: Seeds of training in the order of the checkpoints' first runs, where no log says
             them. What comes from one checkpoint alone has seed 0 without it.
         meanings: What fields of other trainers' logs mean, `NAME=FIELD`.
 

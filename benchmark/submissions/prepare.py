@@ -119,7 +119,7 @@ def _foreign_files(part: RunUpload) -> dict[str, tuple[bytes, int | None]]:
 def _commands(parts: Sequence[RunUpload], entry: str) -> list[str]:
     """The commands that play all checkpoints again, as the README prints them.
 
-    Those of trainings depend on the scales of the version that prints them; a README stays.
+    Those of training runs depend on the scales of the version that prints them; a README stays.
     """
     out = reproduction_folder(entry)
     found: list[str] = []

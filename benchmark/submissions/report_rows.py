@@ -209,7 +209,7 @@ def stability_head(entry: Entry) -> tuple[str, str, str]:
 
 
 def stability_rows(entry: Entry) -> list[tuple[str, str, str]]:
-    """The stability of the trainings, as `stability_head` says; empty without logs."""
+    """The stability of the training runs, as `stability_head` says; empty without logs."""
     stability = stability_of(entry) or foreign_stability_of(entry)
     if stability is None:
         return []

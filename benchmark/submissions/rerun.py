@@ -209,7 +209,7 @@ async def play_again(
 
 
 def same_start(theirs: TrainingLog, ours: TrainingLog, updates: int) -> str | None:
-    """Where the first updates of two trainings differ; None if they do not.
+    """Where the first updates of two training runs differ; None if they do not.
 
     Args:
         theirs: The entry's log.

@@ -215,7 +215,7 @@ class BoardRow:
         contact: Where questions go.
         kind: `policy`, `init` or `trained`.
         recipe: Name of the method.
-        track: Name of the track that its trainings are on; `open` where they are on none, or
+        track: Name of the track that its training runs are on; `open` where they are on none, or
             nothing is known of them.
         description: What is done.
         code: https address; None if not given.
@@ -231,7 +231,7 @@ class BoardRow:
         stability: None without training logs.
         foreign: The same from logs of another trainer, never compared with it; None without.
         submission_sha256: Hash of its `submission.json`, which names all of its files.
-        sparks: The success curves of its trainings, by seed; none without logs.
+        sparks: The success curves of its training runs, by seed; none without logs.
     """
 
     protocol: str

@@ -1,4 +1,4 @@
-"""What is known of the trainings behind an entry, by the rules of `leaderboard.board.rows`."""
+"""What is known of the training runs behind an entry, by the rules of `leaderboard.board.rows`."""
 
 from dataclasses import dataclass
 
@@ -101,7 +101,7 @@ class Survival:
 
 @dataclass(frozen=True, slots=True)
 class Stability:
-    """The stability of the trainings behind an entry; explained in `DEFINITIONS`.
+    """The stability of the training runs behind an entry; explained in `DEFINITIONS`.
 
     Attributes:
         seeds: Seeds of the logs, ascending.

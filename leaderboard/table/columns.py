@@ -57,7 +57,7 @@ class Line:
 
     @property
     def collapse(self) -> EventCount | None:
-        """How many of its trainings collapsed; None without logs."""
+        """How many of its training runs collapsed; None without logs."""
         events = self.row.stability.events if self.row.stability else ()
         return next((event for event in events if event.name == "collapse"), None)
 

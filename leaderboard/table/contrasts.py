@@ -12,7 +12,7 @@ between them is known, and it is Student's t interval over the pairs.
 
 A choice is compared with GRPO's own, and a masked clipping with the one without a mask. One that
 has no such pair is compared with the choice with which it has the most. Collapses are counted in
-the trainings of the pairs, so that both sides had the same setting.
+the training runs of the pairs, so that both sides had the same setting.
 """
 
 import math
@@ -46,7 +46,7 @@ _Pair = tuple[BoardRow, BoardRow]
 
 @dataclass(frozen=True, slots=True)
 class Collapses:
-    """How many trainings of one side of the pairs collapsed.
+    """How many training runs of one side of the pairs collapsed.
 
     Attributes:
         happened: Seeds that collapsed.
@@ -67,7 +67,7 @@ class Contrast:
         gains: Of each pair, success with the one minus success with the other, in [-1, 1].
         gain: Their mean with its 95% interval; without one both ends are NaN.
         method: Name of the interval.
-        seeds: Trainings with the one, and with the other.
+        seeds: Training runs with the one, and with the other.
         collapses: Of the one, and of the other.
         settings: In which settings the pairs were trained, in words, by name.
     """

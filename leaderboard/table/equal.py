@@ -1,4 +1,4 @@
-"""Two entries' trainings at equal updates and at equal episodes, from the board's curves."""
+"""Two entries' training runs at equal updates and at equal episodes, from the board's curves."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class EqualMeans:
 
     Attributes:
         by: What is equal.
-        limit: How much of it: as much as the shortest of all trainings has.
+        limit: How much of it: as much as the shortest of all training runs has.
         panel: `task/panel` of the validations.
         first: A share.
         second: A share.
@@ -40,8 +40,8 @@ def equal_means(
     """What can be said of two entries; nothing if they were not validated on one panel.
 
     Args:
-        first: The trainings of one.
-        second: The trainings of the other.
+        first: The training runs of one.
+        second: The training runs of the other.
         episodes: How many a panel has, by `task/panel`.
     """
     seeds = [*first, *second]

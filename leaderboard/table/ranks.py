@@ -11,8 +11,8 @@ Each interval is that of one comparison. Among many entries some differences wil
 not: nothing is corrected for the number of comparisons.
 
 Filters move no rank: it is the entry's among all of its track that have played the same panels
-under the same protocol. What differs between tracks is more than the method. Inits, and trainings
-on no track, are ranked among each other. Scripted policies have no rank; they mark floor and
+under the same protocol. What differs between tracks is more than the method. Inits, and runs on no
+track, are ranked among each other. Scripted policies have no rank; they mark floor and
 ceiling.
 """
 

@@ -108,7 +108,7 @@ def _add_configuration(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tuning",
         metavar="DIR",
-        help="on a track: folder of the short trainings that find the learning rate, which seeds "
+        help="on a track: folder of the tuning runs that find the learning rate, which seeds "
         "can share (default: OUT/tuning)",
     )
     parser.add_argument(

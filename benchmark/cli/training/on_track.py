@@ -118,7 +118,7 @@ class Tuning:
 
     Attributes:
         track: The track; it has a grid of rates.
-        trials: The short trainings, by rate; some may be finished.
+        trials: The tuning runs, by rate; some may be finished.
     """
 
     track: Track
@@ -132,13 +132,13 @@ class Tuning:
 
     @property
     def left(self) -> "Sequence[TrainingRun]":
-        """The short trainings that are not finished."""
+        """The tuning runs that are not finished."""
         from baselines.tracks.tuning import tuning_success
 
         return [run for run in self.trials.values() if tuning_success(run, self.rule) is None]
 
     def updates_left(self, training: "TrainingRun") -> float:
-        """What the short trainings have still to do, in updates with a run's number of episodes."""
+        """What the tuning runs have still to do, in updates with a run's number of episodes."""
         from baselines.tracks.tuning import updates_left
 
         wanted = sum(updates_left(run, self.rule) * _episodes(run) for run in self.left)
@@ -174,11 +174,11 @@ class Tuning:
     def settle(
         self, training: "TrainingRun", train: "Callable[[TrainingRun], object]"
     ) -> "tuple[TrainingRun, str]":
-        """Find the learning rate; short trainings that are finished are not made again.
+        """Find the learning rate; tuning runs that are finished are not made again.
 
         Args:
             training: The run, at any rate.
-            train: Makes one of the short trainings.
+            train: Makes one of the tuning runs.
 
         Returns:
             The run at the rate that was found, and what was found in a line.
@@ -209,10 +209,10 @@ def find_tuning(
         training: The run, at any rate.
         track: Its track, which has a grid of rates.
         recipe: Its recipe, as in the command.
-        folder: Of the short trainings; None for one in the run's own.
+        folder: Of the tuning runs; None for one in the run's own.
 
     Raises:
-        UserError: The folder has short trainings of another run.
+        UserError: The folder has tuning runs of another run.
     """
     from baselines.tracks.registry import resolve_on_track
     from baselines.tracks.tuning import is_of, tuning_runs

@@ -4,13 +4,13 @@ Weights and policies play a panel once under a protocol, whatever an entry is ca
 models do not give a hundred answers log-probabilities with the same first digits, and they do not
 fail in the same way: whatever the numbers beside them say, records whose answers, actions or ends
 are those of another run, failures among them, are copies. Success alone proves nothing, as an easy
-level has one best solution. Short trainings of one init may play alike as well: likeness with
+level has one best solution. Short runs from one init may play alike as well: likeness with
 another entry is no objection where maintainers have seen the weights give these answers, which says
 nothing of whose weights they are. Inits are public, and weights close to one play like it: a run is
 not compared with an earlier one of an init in this way. Answers of a policy need weights that
 anybody can load, or that maintainers have seen give them.
 
-Two trainings do not have the same gradient norms either. Not detected are copies in which most
+Two training runs do not have the same gradient norms either. Not detected are copies in which most
 numbers were changed in one of their first `DIGITS` digits (`logs`), or more than a fifth of those
 of an update, or that play more than a seventh of the failures, and a twentieth of the episodes,
 differently.
@@ -66,7 +66,7 @@ def check_copies(entry: Entry, context: Context) -> list[Finding]:
     taken: dict[str, set[EpisodeKey]] = {run.path: set() for run in mine}
     for number, run in enumerate(mine):
         for earlier in mine[:number]:
-            # Seeds of an entry are trainings of their own: noise on one's weights plays like it.
+            # Seeds of an entry are runs of their own: noise on one's weights plays like it.
             findings += check_run(run, earlier, earlier.path)
             taken[run.path] |= _equal(run, earlier)
     for other in _compared(context):

@@ -71,7 +71,7 @@ def _start(entry: Entry) -> ModelIdentity | None:
 
 
 def check_dates(entry: Entry, today: date) -> list[Finding]:
-    """Check that a submission is not of the future, and its runs and trainings not of after it.
+    """Check that a submission is not of the future, and its runs and logs not of after it.
 
     Args:
         entry: The submission.

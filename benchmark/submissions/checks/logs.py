@@ -45,7 +45,7 @@ EQUAL_NUMBERS: Final = 0.8
 MAX_PANELS: Final = 32
 """Of one log: every one is looked for among all lines."""
 DIGITS: Final = 5
-"""First digits of a number that two models, or two trainings, do not have in common by chance."""
+"""First digits of a number that two models, or two runs, do not have in common by chance."""
 FEWEST_VALIDATIONS: Final = 2
 """Validations after the init's that must be equal in two logs before it counts as a copy."""
 MOST_SEEDS: Final = 8
@@ -248,7 +248,7 @@ def equal_updates(mine: Sequence[Hashes], theirs: Hashes, updates: int | None = 
 
 
 def equal_validations(one: TrainingLog, other: TrainingLog) -> int:
-    """How many validations two trainings have in common, if these are most of them.
+    """How many validations two training runs have in common, if these are most of them.
 
     Two seeds solve as many episodes after one update now and then; in as many turns, with as many
     valid responses and to the same score, they do not: logs of this project's own have no such

@@ -223,7 +223,7 @@ def _agreement(point: ReadCheckpoint, log: TrainingLog) -> Agreement | None:
 
 
 def stability_of(entry: Entry) -> RecipeStability | None:
-    """The stability of the trainings behind a submission; None without logs.
+    """The stability of the training runs behind a submission; None without logs.
 
     A training that was stopped early has collapsed, by whatever rule it was stopped: nobody knows
     what would have come.
@@ -259,7 +259,7 @@ def foreign_stability_of(entry: Entry) -> RecipeStability | None:
 
 
 def early_stops(entry: Entry) -> dict[int, str]:
-    """Why trainings were ended before the update that their configuration names, by seed."""
+    """Why training runs were ended before the update that their configuration names, by seed."""
     logs = [point.log for point in entry.checkpoints if point.log is not None]
     found = {log.start.seed: early_stop(log) for log in logs}
     return {seed: reason for seed, reason in found.items() if reason is not None}

@@ -60,7 +60,7 @@ def _minutes(board: Board, row: BoardRow) -> str | None:
 
 @lru_cache(maxsize=64)
 def entry_curve(board: Board, state: State) -> charts.Value:
-    """Success along its trainings."""
+    """Success along its training runs."""
     row = board.row(state.entry, state.protocol)
     if row is None or row.stability is None:
         return charts.NOTHING
@@ -93,7 +93,7 @@ def _success(board: Board, row: BoardRow, numbers: PanelNumbers) -> Markup:
 
 
 def _training(board: Board, row: BoardRow) -> list[Markup]:
-    """What is known of its trainings; nothing without logs."""
+    """What is known of its training runs; nothing without logs."""
     if row.stability is None:
         return []
     tiles = []

@@ -61,7 +61,7 @@ def stability_tables(stability: Stability, seeds: Sequence[SeedCurves]) -> Marku
 
     Args:
         stability: Its numbers.
-        seeds: Its trainings, which say what they were validated on and how they ended.
+        seeds: Its training runs, which say what they were validated on and how they ended.
     """
     few = len(stability.seeds) < ENOUGH_SEEDS
     heads = [
@@ -143,7 +143,7 @@ def _shown(stability: Stability) -> list[list[Piece]]:
 
 
 def _ended(seeds: Sequence[SeedCurves]) -> Markup:
-    """Which trainings were ended early, and why: it counts as a collapse."""
+    """Which training runs were ended early, and why: it counts as a collapse."""
     ended = [
         element(
             "li", joined([f"Seed {seed.seed} after update {_last(seed)}: ", line(seed.stopped)])

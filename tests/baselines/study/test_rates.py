@@ -1,4 +1,4 @@
-"""Learning rates of a study: short trainings that are left, and the file of what they found."""
+"""Learning rates of a study: tuning runs that are left, and the file of what they found."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def track(tiny_tracks: Path) -> Track:
 
 
 def finish_trials(track: Track, folder: Path, recipe: str, success: dict[float, float]) -> None:
-    """Logs of short trainings whose rollouts have this success."""
+    """Logs of tuning runs whose rollouts have this success."""
     rule = track.learning_rate
     assert isinstance(rule, RateGrid)
     config = resolve_on_track(track, recipe, rule.grid[0])

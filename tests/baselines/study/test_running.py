@@ -134,7 +134,7 @@ def test_a_failing_run_is_reported_and_the_rest_goes_on(
     tuned = [Cell("tuned", recipe, seed) for recipe in RECIPES for seed in (0, 1)]
     cells = [read_cell(results, cell) for cell in tuned]
     assert all(cells)
-    # The short trainings were made once for both seeds, and their cost is not that of a run.
+    # The tuning runs were made once for both seeds, and their cost is not that of a run.
     costs = [cell.facts.cpu_seconds.get("tune", 0.0) for cell in cells if cell]
     assert sum(cost > 1 for cost in costs) == len(RECIPES)
     (line,) = (line for line in said.splitlines() if line.startswith("fixed grpo seed 0 failed: "))

@@ -1,4 +1,4 @@
-"""The learning rate of a track's grid: which short trainings, how they are judged, which wins."""
+"""The learning rate of a track's grid: which tuning runs, how they are judged, which wins."""
 
 import json
 from dataclasses import replace

@@ -171,7 +171,7 @@ def test_a_dry_run_tunes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[s
     resolved = yaml.safe_load(printed.out.partition("\npolicy: ")[0])
     assert resolved["optimization"]["learning_rate"] == 1e-4
     assert not (tmp_path / "run").exists()
-    # Two short trainings of two updates each, of eight episodes.
+    # Two tuning runs of two updates each, of eight episodes.
     assert "\nthe run: 2 updates and 0 validations, about " in printed.out
     assert "\nthe tuning before it: 4 updates, about " in printed.out
     # The tuning keeps the track's sizes; updates of twice the episodes count twice.

@@ -54,7 +54,7 @@ def test_where_all_collapse_the_upper_end_is_that_of_the_posterior() -> None:
 
 
 def test_seeds_and_trainings_must_fit() -> None:
-    with pytest.raises(ValueError, match="3 seeds on 4 episodes and 2 trainings"):
+    with pytest.raises(ValueError, match="3 seeds on 4 episodes and 2 training runs"):
         dependable_success(SEEDS, [False] * 2)
 
 

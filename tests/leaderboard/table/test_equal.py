@@ -1,4 +1,4 @@
-"""Trainings at equal updates and episodes, on the board."""
+"""Training runs at equal updates and episodes, on the board."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

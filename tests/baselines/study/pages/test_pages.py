@@ -159,7 +159,7 @@ def test_means_over_tasks_that_are_trained_apart_need_three_seeds_of_each(
 def test_a_method_that_plays_more_has_a_row_at_equal_episodes(
     tmp_path: Path, tiny_tracks: Path
 ) -> None:
-    """Dynamic sampling plays twice as many: at its middle, 4 of 8 of one panel and 3 of the other."""
+    """With dynamic sampling twice as many: in the middle, 4 of 8 of a panel and 3 of another."""
     seeds = {"fixed": 4, "math": 3}
     cells = [
         Cell(track, recipe, seed)

@@ -53,7 +53,7 @@ def without_section(name: str) -> Callable[[Copy], None]:
 
 
 def not_finite(lines: Lines) -> None:
-    """Takes all numbers that tell trainings apart, and says that they were measured."""
+    """Takes all numbers that tell training runs apart, and says that they were measured."""
     for line in updates(lines):
         gone = [
             name

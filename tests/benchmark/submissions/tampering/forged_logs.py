@@ -1,4 +1,4 @@
-"""Forged logs: of other trainings, of no training, and curves that were drawn by hand."""
+"""Forged logs: of other training runs, of no training, and curves that were drawn by hand."""
 
 import json
 from collections.abc import Callable
