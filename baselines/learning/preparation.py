@@ -20,6 +20,7 @@ from baselines.learning.lora import add_updates, freeze
 from baselines.learning.optimizer_steps import Updater
 from baselines.learning.sharding import is_sharded, narrow_frozen
 from baselines.rollouts.rows import longest_row
+from benchmark.engines.core.base import EngineDown
 from benchmark.engines.transformers.engine import load_model
 from benchmark.engines.transformers.tree_attention import use_tree_attention
 from tasks.errors import UserError
@@ -39,8 +40,8 @@ def memory_advice(optimization: Optimization) -> Iterator[None]:
     """
     try:
         yield
-    except (torch.OutOfMemoryError, RuntimeError) as error:
-        # The allocator of CPUs has no error of its own.
+    except (torch.OutOfMemoryError, RuntimeError, EngineDown) as error:
+        # The allocators of CPUs and of vLLM's sleep have no error of their own.
         texts = "out of memory", "can't allocate memory"
         said = any(text in str(error) for text in texts)
         if not isinstance(error, torch.OutOfMemoryError) and not said:

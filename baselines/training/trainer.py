@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -20,6 +20,7 @@ from accelerate import Accelerator
 from baselines.config.run import Line, TrainingCallbacks, TrainingRun
 from baselines.learning.learner import NOTHING_LEARNED, Learner, is_exact
 from baselines.learning.metrics import Metrics, check_first_update, memory_metrics
+from baselines.learning.preparation import memory_advice
 from baselines.rollouts.async_collector import AsyncCollector
 from baselines.rollouts.collector import Collector, TaskSource
 from baselines.rollouts.cross_policy import CrossPolicyEngine
@@ -125,7 +126,7 @@ class Trainer:
         async with EnvPool(run.env_processes) as hosts:
             self.validator = Validator(run, self.shards, hosts, self.engine)
             collector = self._collector(hosts)
-            with TrainingLogWriter(run.folder / LOG) if main else _nothing() as self._log:
+            with TrainingLogWriter(run.folder / LOG) if main else nullcontext() as self._log:
                 try:
                     await self._begin(resumed)
                     reason = await self._updates(collector)
@@ -329,9 +330,11 @@ class Trainer:
         Also the init's, before anything is played: a server may still have those of another run.
         """
         dtype = torch.bfloat16 if self.run.weights_dtype == "bfloat16" else torch.float32
-        weights = self.learner.weights(not self.shards.main_alone, dtype, self.state.update)
-        self._handed_gib = sum(one.numel() * one.element_size() for one in weights.values()) / 2**30
-        await self.engine.load_weights(weights.items(), self.state.update)
+        # A sleeping engine takes its memory back here.
+        with memory_advice(self.config.optimization):
+            weights = self.learner.weights(not self.shards.main_alone, dtype, self.state.update)
+            self._handed_gib = sum(w.numel() * w.element_size() for w in weights.values()) / 2**30
+            await self.engine.load_weights(weights.items(), self.state.update)
         await self._sync.after_sync(weights)
 
     async def _refresh(self) -> None:
@@ -442,8 +445,3 @@ class Trainer:
     def _count(self, name: str) -> Count:
         """Says how much of a phase is done."""
         return partial(self.watch.phase, name)
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield None

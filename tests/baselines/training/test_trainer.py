@@ -64,6 +64,21 @@ def test_recipes_train(recipe: str, tmp_path: Path) -> None:
     read_training_log(tmp_path / "run" / LOG)
 
 
+def test_an_engine_without_room_for_new_weights_says_what_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = TransformersEngine._replace_weights
+
+    def full(engine: TransformersEngine, weights: Any, version: int) -> None:
+        if version:  # as vLLM's allocator says it when it wakes up after the first update
+            raise RuntimeError("CUDA Error: out of memory at csrc/cumem_allocator.cpp:62")
+        taken(engine, weights, version)
+
+    monkeypatch.setattr(TransformersEngine, "_replace_weights", full)
+    with pytest.raises(UserError, match="^out of memory: .*vLLM's share"):
+        train(tmp_path / "run", "grpo", ("optimization.updates=1", "rollout.max_turns=2"))
+
+
 def test_masked_episodes_are_in_no_loss(tmp_path: Path) -> None:
     # Two tokens fewer than some responses need.
     own = ("optimization.updates=1", "optimization.mini_batches=1", "rollout.max_tokens=26")
