@@ -20,6 +20,7 @@ from baselines.inits.registry import find_model, read_registry
 from baselines.tracks.registry import load_track, read_rates, resolve_on_track, track_names
 from benchmark.commands_of_entry import TrainCommand, Words
 from benchmark.engines.core.names import FLOATS, LOADING
+from benchmark.evaluation.replay import refuse_dangerous
 from benchmark.flat import flat
 from benchmark.logs.lines import Start, TrackClaim
 from benchmark.logs.training_log import TrainingLog
@@ -144,7 +145,7 @@ def logged_configuration(start: Start) -> tuple[TrainConfig, Mapping[str, Mappin
     before they were there.
 
     Raises:
-        UserError: It has a setting or a value that this version does not know.
+        UserError: It has a setting or a value that this version does not know, or a dangerous one.
     """
     load_entry_points()
     given = {k: v for k, v in start.configuration.items() if k not in ("tasks", "seed")}
@@ -162,6 +163,7 @@ def logged_configuration(start: Start) -> tuple[TrainConfig, Mapping[str, Mappin
     for name in start.task.split("+"):
         chosen = {key: str(value) for key, value in stated.get(name, {}).items()}
         task = load_task(name).configured(chosen)
+        refuse_dangerous(task, f"{name} was trained", "reproduction")
         tasks[name] = dict(task.settings())
     return config, tasks
 

@@ -102,7 +102,12 @@ def replay_run(
     panels = {}
     for protocol in manifest.panels:
         task, panel = installed_panel(protocol)
-        _check_dangerous(protocol, task, settings.get(protocol.task, {}))
+        refuse_dangerous(
+            task,
+            f"{protocol.task}/{protocol.panel} was played",
+            "replay",
+            settings.get(protocol.task, {}),
+        )
         task.require()
         entries = {entry.id: entry for entry in panel.entries}
         panels[protocol.task, protocol.panel] = protocol, task, entries
@@ -173,16 +178,28 @@ def installed_panel(protocol: PanelProtocol) -> tuple[Task, Panel]:
     return task, panel
 
 
-def _check_dangerous(protocol: PanelProtocol, task: Task, chosen: Mapping[str, str]) -> None:
-    """Check that what a run from outside would have done here is what the user wants."""
-    for name, value in protocol.settings.items():
-        if value in task.info.settings[name].dangerous and chosen.get(name) != value:
-            choice = f"{protocol.task}.{name}={value}"
+def refuse_dangerous(
+    task: Task, what: str, again: str, chosen: Mapping[str, str] | None = None
+) -> None:
+    """Refuse settings from outside that only the user of this machine may choose.
+
+    Args:
+        task: As the run had configured it.
+        what: The run, as the beginning of a sentence.
+        again: What would do the same here, such as `replay`.
+        chosen: Settings that the user has chosen here; None where nobody can.
+
+    Raises:
+        UserError: One of them is dangerous and was not chosen.
+    """
+    for name, value in task.settings().items():
+        setting = task.info.settings[name]
+        if value in setting.dangerous and (chosen is None or chosen.get(name) != value):
+            choice = f"{task.info.name}.{name}={value}"
+            allowed = "" if chosen is None else f"; if you trust the run, pass --set {choice}"
             raise UserError(
-                f"{protocol.task}/{protocol.panel} was played with {choice}, and a "
-                "replay would do the same on this machine "
-                f"({task.info.settings[name].description}); if you trust the run, "
-                f"pass --set {choice}"
+                f"{what} with {choice}, and a {again} would do the same on this machine "
+                f"({setting.description}){allowed}"
             )
 
 

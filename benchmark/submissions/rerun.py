@@ -23,7 +23,7 @@ import yaml
 from benchmark.commands_of_entry import first_difference
 from benchmark.engines.core.base import Engine
 from benchmark.evaluation.records import EpisodeRecord, record_of
-from benchmark.evaluation.replay import installed_panel
+from benchmark.evaluation.replay import installed_panel, refuse_dangerous
 from benchmark.evaluation.rollout import Job, Trajectory, play
 from benchmark.files import write_atomically
 from benchmark.hosts.choose import EnvPool
@@ -183,10 +183,11 @@ async def play_again(
         env_processes: See `evaluate`.
 
     Raises:
-        UserError: A panel is not the installed one.
+        UserError: A panel is not the installed one, or was played with a dangerous setting.
     """
     (protocol,) = (each for each in run.manifest.panels if (each.task, each.panel) == keys[0][:2])
     task, panel = installed_panel(protocol)
+    refuse_dangerous(task, f"{protocol.task}/{protocol.panel} was played", "rerun")
     entries = {entry.id: entry for entry in panel.entries}
     jobs = [Job(task, entries[episode], repeat, protocol) for _, _, episode, repeat in keys]
     played: dict[Key, EpisodeRecord] = {}

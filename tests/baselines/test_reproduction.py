@@ -132,6 +132,15 @@ def test_a_recipe_at_a_scale_needs_no_setting(write: Write) -> None:
     )
 
 
+def test_a_log_does_not_turn_the_sandbox_off_here(write: Write) -> None:
+    """Whoever repeats a training run from elsewhere would execute its programs."""
+    log = write("grpo", task="tir_math")
+    assert train_command(log, "out").words
+    log.start.configuration["tasks"]["tir_math"]["sandbox"] = "unsafe"
+    with pytest.raises(UserError, match=r"trained with tir_math.sandbox=unsafe.*same on this mach"):
+        train_command(log, "out")
+
+
 def test_importance_weights_that_were_off_stay_off(write: Write) -> None:
     # `train` turns them on where the engine is not the trainer's.
     assert settings_of(write("grpo", engine={"kind": "openai"})) == ["tis_cap=null"]

@@ -21,7 +21,7 @@ from benchmark.commands_of_entry import (
 )
 from benchmark.engines.core.devices import DEVICE_NAME, obstacle, repeating
 from benchmark.evaluation.compare import compare, comparison_text
-from benchmark.evaluation.replay import installed_panel
+from benchmark.evaluation.replay import installed_panel, refuse_dangerous
 from benchmark.evaluation.run_folder import read_run
 from benchmark.files import write_atomically
 from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
@@ -127,7 +127,9 @@ def _problems(point: ReadCheckpoint, commands: Commands) -> list[str]:
             check_init(point.log)
         for run in point.runs:
             for protocol in run.manifest.panels:
-                installed_panel(protocol)
+                task, _ = installed_panel(protocol)
+                what = f"{protocol.task}/{protocol.panel} was played"
+                refuse_dangerous(task, what, "reproduction")
     except UserError as error:
         found.append(str(error))
     return found

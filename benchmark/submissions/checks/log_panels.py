@@ -102,6 +102,7 @@ def check_panels(point: ReadCheckpoint, log: TrainingLog) -> Iterator[Finding]:
                 f"{panel} is {played.task}/{played.panel}, but the configuration says {chosen}"
             )
             yield Finding(file, "validations", problem, AS_WRITTEN)
+    yield from _check_tasks(log, [tie.protocol for tie in tied.values()])
     for panel, tie in tied.items():
         fault = _fault(log, panel, tie.protocol)
         if fault is not None:
@@ -112,6 +113,25 @@ def check_panels(point: ReadCheckpoint, log: TrainingLog) -> Iterator[Finding]:
                 f"the {percent_text(tie.summary.success.value)} of the checkpoint"
             )
             yield Finding(file, "validations", problem, "send the checkpoint's own log")
+
+
+def _check_tasks(log: TrainingLog, validated: Sequence[PanelProtocol]) -> Iterator[Finding]:
+    """Check that the validations are of all tasks that were trained on, as they were trained on.
+
+    A mixture's stability is that of the mean over its tasks: without one, it is another number.
+    """
+    trained = sorted(log.start.task.split("+"))
+    found = sorted(protocol.task for protocol in validated)
+    if log.several_tasks and len(found) == len(log.panels) and found != trained:
+        problem = f"validates {', '.join(found)}, but trains on {', '.join(trained)}"
+        fix = "send the whole log, with the validations of one panel of each task"
+        yield Finding(str(log.path), "validations", problem, fix)
+    stated = log.start.configuration.get("tasks")
+    for protocol in validated:
+        own = stated.get(protocol.task) if isinstance(stated, Mapping) else None
+        if own is not None and own != dict(protocol.settings):
+            problem = f"trains on {protocol.task} with other settings than it validates with"
+            yield Finding(str(log.path), "line 1, configuration", problem, AS_WRITTEN)
 
 
 def _fault(log: TrainingLog, panel: str, protocol: PanelProtocol) -> str | None:

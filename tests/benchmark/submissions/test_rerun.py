@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from benchmark.engines.core.scripted import ScriptedEngine
+from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.logs.training_log import parse_training_log
 from benchmark.models import folder_sha256
@@ -39,6 +40,7 @@ from benchmark.submissions.rerun import (
     same_start,
 )
 from tasks.errors import UserError
+from tasks.registry import load_task
 from tests.benchmark.submissions.conftest import Copies
 from tests.support.runs.factories import make_record
 from tests.support.submissions.small import check
@@ -73,6 +75,17 @@ def test_who_has_played_plays_the_same_again(policy: Path) -> None:
     again = asyncio.run(play_again(run, ScriptedEngine("expert"), keys, env_processes=1))
     assert (again.equal, hold([again])) == (8, True)
     assert again.text == "runs/r0, sokoban/builtin: 8 episodes, 8 with equal answers"
+
+
+def test_a_run_does_not_turn_the_sandbox_off_here(policy: Path) -> None:
+    run = run_of(policy)
+    task = load_task("tir_math").configured({"sandbox": "unsafe"})
+    panel = task.panel("builtin")
+    manifest = run.manifest.model_copy(update={"panels": (PanelProtocol.of(task, panel),)})
+    key = ("tir_math", "builtin", panel.entries[0].id, 0)
+    unsafe = replace(run, manifest=manifest)
+    with pytest.raises(UserError, match="played with tir_math.sandbox=unsafe"):
+        asyncio.run(play_again(unsafe, ScriptedEngine("expert"), [key], env_processes=1))
 
 
 def test_who_has_not_played_does_not(policy: Path) -> None:

@@ -169,6 +169,59 @@ def test_a_second_panel_may_be_one_s_own_unless_it_is_of_another_task(
     assert problems(point_of(protocol), parse_training_log(content, Path("l"))) == expected
 
 
+@pytest.mark.parametrize(
+    ("panels", "said"),
+    [
+        (("sokoban", "webshop"), []),
+        (("sokoban",), ["validates sokoban, but trains on sokoban, webshop"]),
+        (
+            ("sokoban", "sokoban", "webshop"),
+            ["validates sokoban, sokoban, webshop, but trains on sokoban, webshop"],
+        ),
+    ],
+)
+def test_a_mixture_is_validated_on_one_panel_of_each_task(
+    panels: tuple[str, ...], said: list[str]
+) -> None:
+    """Who cuts out the task that collapsed has another mean, from which stability is computed."""
+    protocols = [make_protocol(task, f"p{number}") for number, task in enumerate(panels)]
+    runs = []
+    for protocol in protocols:
+        manifest = make_manifest(protocol)
+        records = [
+            make_record(f"e{number}", task=protocol.task, panel=protocol.panel)
+            for number in range(4)
+        ]
+        read = ReadRun("runs/r0", manifest, tuple(records), summarize(manifest, records, TASKS))
+        runs.append(read)
+    point = replace(point_of(make_protocol()), runs=tuple(runs))
+    lines = [
+        start_line(
+            task="sokoban+webshop", fingerprint=joint_fingerprint(p.fingerprint for p in protocols)
+        ),
+        *(
+            validation_line(0, 4, 4, panel=f"{p.task}.{p.panel}", fingerprint=p.fingerprint)
+            for p in protocols
+        ),
+    ]
+    content = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    assert problems(point, parse_training_log(content, Path("l"))) == said
+
+
+@pytest.mark.parametrize("sandbox", ["bubblewrap", "unsafe"])
+def test_training_has_the_settings_of_its_validations(sandbox: str) -> None:
+    protocol = make_protocol(settings={"sandbox": "bubblewrap"})
+    line = start_line(
+        configuration={"tasks": {"sokoban": {"sandbox": sandbox}}},
+        fingerprint=joint_fingerprint([protocol.fingerprint]),
+    )
+    lines = [line, validation_line(0, 2, 4, fingerprint=protocol.fingerprint)]
+    content = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    assert problems(point_of(protocol), parse_training_log(content, Path("l"))) == [
+        "trains on sokoban with other settings than it validates with"
+    ] * (sandbox == "unsafe")
+
+
 def test_the_panel_of_the_configuration() -> None:
     """A panel that the author has chosen would choose what counts as a collapse."""
     protocol = make_protocol()
