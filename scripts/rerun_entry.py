@@ -30,8 +30,10 @@ from pathlib import Path
 
 from baselines.inits.registry import find_model
 from baselines.reproduction import train_command
+from baselines.tracks.registry import load_track
 from benchmark.cli.commands.submit import context_here
 from benchmark.commands_of_entry import commands_of
+from benchmark.engines.core.chat import Chat
 from benchmark.engines.core.devices import DEVICE_NAME, obstacle, repeating
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.files import write_atomically
@@ -44,7 +46,7 @@ from benchmark.submissions.checks.tracks import track_of
 from benchmark.submissions.format.findings import Rejected
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint, ReadRun
 from benchmark.submissions.reading.repository import Repository
-from benchmark.submissions.reading.reruns import EPISODES, SAMPLED, RerunSample
+from benchmark.submissions.reading.reruns import EPISODES, TOGETHER, RerunSample
 from benchmark.submissions.rerun import (
     RerunOutcome,
     add_rerun,
@@ -73,8 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--episodes",
         type=int,
-        default=EPISODES,
-        help="of every panel of a run; more where tokens are sampled",
+        help=f"of every panel of a run; {EPISODES} without it, and {TOGETHER} of all runs together",
     )
     parser.add_argument("--model", action="append", default=[], metavar="SEED=MODEL")
     parser.add_argument("--updates", type=int, help="train so many updates again, on a track")
@@ -127,10 +128,11 @@ def played(entry: Entry, arguments: argparse.Namespace) -> RerunSample:
     given = dict(each.split("=", 1) for each in arguments.model if "=" in each)
     nonce = new_nonce()
     found: list[RerunOutcome] = []
-    sampled = math.ceil(SAMPLED / len(entry.checkpoints))
+    enough = max(EPISODES, math.ceil(TOGETHER / len(entry.checkpoints)))
     for point in entry.checkpoints:
         folder = _weights(entry, point, given.get(str(point.checkpoint.seed)))
-        found += asyncio.run(_again(folder, point.runs, nonce, arguments.episodes, sampled))
+        _check_text_side(entry, folder)
+        found += asyncio.run(_again(folder, point.runs, nonce, arguments.episodes or enough))
     for panel, ends in differences(found).items():
         print(f"{'/'.join(panel)}: difference of success {points_text(ends, ' points')}")
     return RerunSample(
@@ -146,12 +148,12 @@ def played(entry: Entry, arguments: argparse.Namespace) -> RerunSample:
 
 
 async def _again(
-    folder: Path, runs: Sequence[ReadRun], nonce: str, episodes: int, sampled: int
+    folder: Path, runs: Sequence[ReadRun], nonce: str, episodes: int
 ) -> list[RerunOutcome]:
     found = []
     async with TransformersEngine(folder) as engine:
         for run in runs:
-            for keys in drawn(run, nonce, episodes, sampled).values():
+            for keys in drawn(run, nonce, episodes).values():
                 found.append(await play_again(run, engine, keys))
                 print(on_one_line(found[-1].text), flush=True)
     return found
@@ -179,6 +181,26 @@ def _weights(entry: Entry, point: ReadCheckpoint, given: str | None) -> Path:
     if source.path is None or not same_weights(source.identity, model):
         raise UserError(f"seed {seed}: {source.identity.text} is not {model.text}")
     return source.path
+
+
+def _check_text_side(entry: Entry, folder: Path) -> None:
+    """Check that weights from a track read and write text as the track's init does.
+
+    What a chat template adds to a prompt is in no record: it could name the solutions of a panel.
+
+    Raises:
+        UserError: They do not.
+    """
+    claim = track_of(entry)
+    if claim is None:
+        return
+    init = find_model(load_track(claim.name).init.name).path
+    assert init is not None  # a registered one, or from the hub
+    if not Chat.load(folder).reads_as(Chat.load(init)):
+        raise UserError(
+            f"{folder}: its chat template or tokenizer is not that of {init}, from which the "
+            f"track {claim.name} trains"
+        )
 
 
 def trained_again(entry: Entry, arguments: argparse.Namespace) -> RerunSample:

@@ -142,9 +142,7 @@ def folder_of(root: Path, sha256: str) -> Path:
     )
 
 
-def drawn(
-    run: ReadRun, nonce: str, count: int = EPISODES, sampled: int = 0
-) -> dict[tuple[str, str], list[Key]]:
+def drawn(run: ReadRun, nonce: str, count: int = EPISODES) -> dict[tuple[str, str], list[Key]]:
     """The samples of a run, by task and panel: a copied panel does not hide among others.
 
     Args:
@@ -152,7 +150,6 @@ def drawn(
         nonce: Random text, drawn when the entry is there (`new_nonce`): of anything that its
             author knows or can guess, its author could play the sample alone.
         count: Episodes of a panel; all where it has fewer.
-        sampled: The same of a panel that samples tokens, where that is more.
     """
     samples = {}
     for panel in run.manifest.panels:
@@ -160,8 +157,7 @@ def drawn(
             record.key for record in run.records if record.key[:2] == (panel.task, panel.panel)
         )
         seed = stable_seed("rerun", nonce, run.path, panel.task, panel.panel)
-        wanted = count if panel.sampling.temperature == 0 else max(count, sampled)
-        sample = random.Random(seed).sample(keys, min(wanted, len(keys)))
+        sample = random.Random(seed).sample(keys, min(count, len(keys)))
         samples[panel.task, panel.panel] = sorted(sample)
     return samples
 

@@ -1,5 +1,6 @@
 """Repeating an entry, accepted or of a pull request, with the weights that it names."""
 
+import argparse
 import shutil
 import subprocess
 from dataclasses import replace
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from baselines.inits.registry import find_model
 from benchmark.engines.core import devices
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.reading.reruns import digest_of, read_reruns
@@ -53,6 +55,23 @@ def test_an_entry_is_played_again_before_it_is_merged(
     # One episode says nothing of a panel of hundreds.
     assert not any(panel.own_play for panel in made.sample.panels)
     assert made.submission_sha256 == digest_of(ROOT / "submissions" / ENTRY)
+
+
+def test_weights_of_a_track_have_the_chat_template_of_its_init(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A template that names what solves the panel stands in no record."""
+    entry = read_accepted(ROOT / "submissions" / "20261127_grpo-tir-math-standard")
+    init = find_model("tiny-tir-math").path
+    assert init is not None
+    folder = tmp_path / "weights"
+    shutil.copytree(init, folder)
+    template = folder / "chat_template.jinja"
+    template.write_text(template.read_text() + "{# the answers #}")
+    options = argparse.Namespace(model=[], episodes=1, commit="a" * 40)
+    monkeypatch.setattr(rerun_entry, "_weights", lambda *given: folder)
+    with pytest.raises(UserError, match="chat template or tokenizer is not that of .*tiny-tir"):
+        rerun_entry.played(entry, options)
 
 
 def test_what_no_rerun_can_settle_is_not_played(

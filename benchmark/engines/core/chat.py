@@ -23,6 +23,8 @@ TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "spiece.mo
 PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt")
 
 NO_KWARGS: Final[Mapping[str, Any]] = MappingProxyType({})
+MAX_TEMPLATE: Final = 2**18
+"""Characters; templates with tools have some ten thousand."""
 OPENED: Final = re.compile(r"<think>\s*\Z")
 """A thought that the prompt has begun."""
 _LAST_TOKENS: Final = 16
@@ -104,7 +106,7 @@ class Chat:
 
         Raises:
             UserError: The folder is not a usable model (see `check_folder`), its tokenizer cannot
-                be loaded, or it has no chat template or no end-of-turn token.
+                be loaded, or it has no chat template, an enormous one, or no end-of-turn token.
         """
         check_folder(folder)
         quiet_transformers()
@@ -123,6 +125,10 @@ class Chat:
                 f"the tokenizer in {folder} has no chat template (chat_template.jinja or "
                 "chat_template in tokenizer_config.json); use a chat model or add its template"
             )
+        if len(str(tokenizer.chat_template)) > MAX_TEMPLATE:
+            raise UserError(
+                f"the chat template of {folder} has more than {MAX_TEMPLATE:,} characters"
+            )
         stop_ids = _stop_ids(folder, tokenizer.eos_token_id)
         if not stop_ids:
             raise UserError(
@@ -131,6 +137,15 @@ class Chat:
                 "responses would never end"
             )
         return cls(tokenizer, stop_ids, folder)
+
+    def reads_as(self, other: "Chat") -> bool:
+        """Whether both make the same tokens of messages, and the same text of tokens."""
+        mine, theirs = self.tokenizer, other.tokenizer
+        return (
+            mine.chat_template == theirs.chat_template
+            and self.stop_ids == other.stop_ids
+            and mine.backend_tokenizer.to_str() == theirs.backend_tokenizer.to_str()
+        )
 
     def render(
         self, messages: Sequence[Message], template_kwargs: Mapping[str, Any] = NO_KWARGS

@@ -108,7 +108,10 @@ def _number(value: Any) -> Value:
         return NOT_A_NUMBER
     if value.tensor.tensor_shape.dim:
         return NOT_A_NUMBER
-    return float32(float(tensor_util.make_ndarray(value.tensor)))
+    try:
+        return float32(float(tensor_util.make_ndarray(value.tensor)))
+    except ValueError:  # more bytes than one number has
+        return NOT_A_NUMBER
 
 
 def _loader() -> Any:

@@ -1,6 +1,7 @@
 """A sample of an entry is played again, and the record of it earns the badge."""
 
 import asyncio
+import math
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -21,7 +22,7 @@ from benchmark.submissions.reading.entry import ReadRun
 from benchmark.submissions.reading.reruns import (
     EPISODES,
     RERUN,
-    SAMPLED,
+    TOGETHER,
     Rerun,
     RerunSample,
     read_reruns,
@@ -98,15 +99,8 @@ def test_who_has_not_played_does_not(policy: Path) -> None:
     assert not hold([again])
 
 
-def test_where_tokens_are_sampled_all_runs_are_one_sample(policy: Path) -> None:
+def test_where_tokens_are_sampled_all_runs_are_one_sample() -> None:
     """Of five small samples one would often differ by chance, and each would find little."""
-    run = run_of(policy)
-    (panel,) = run.manifest.panels
-    sampled = replace(panel, sampling=replace(panel.sampling, temperature=0.6))
-    manifest = run.manifest.model_copy(update={"panels": (sampled,)})
-    drawn_here = drawn(replace(run, manifest=manifest), NONCE, 4, sampled=20)
-    assert [len(keys) for keys in drawn_here.values()] == [20]
-    assert [len(keys) for keys in drawn(run, NONCE, 4, sampled=20).values()] == [4]
 
     def outcome(recorded: int, played: int) -> RerunOutcome:
         before, again = (
@@ -123,15 +117,15 @@ def test_where_tokens_are_sampled_all_runs_are_one_sample(policy: Path) -> None:
 @pytest.mark.parametrize(
     ("episodes", "claimed", "low", "high"),
     [
-        (SAMPLED, 0.3, 0.0, 0.08),  # honest records that do not hold: 4%
-        (SAMPLED, 0.45, 0.83, 0.97),  # 15 points too much: 90%
+        (TOGETHER, 0.3, 0.0, 0.08),  # honest records that do not hold: 4%
+        (TOGETHER, 0.45, 0.83, 0.97),  # 15 points too much: 90%
         (EPISODES, 0.45, 0.18, 0.38),  # by 32 episodes: 28%
     ],
 )
 def test_how_often_a_sample_does_not_hold(
     episodes: int, claimed: float, low: float, high: float
 ) -> None:
-    """The shares that `SAMPLED` states, of weights that solve 30%."""
+    """The shares that `TOGETHER` states, of weights that solve 30%."""
     random = np.random.default_rng(0)
 
     def solved(rate: float, difficulty: npt.NDArray[np.float64]) -> list[EpisodeRecord]:
@@ -146,6 +140,31 @@ def test_how_often_a_sample_does_not_hold(
 
     share = 1 - np.mean([once() for _ in range(200)])
     assert low <= share <= high
+
+
+@pytest.mark.parametrize(
+    ("episodes", "solved", "low", "high"),
+    [(TOGETHER, 53, 0.9, 0.92), (TOGETHER, 10, 0.81, 0.83), (EPISODES, 10, 0.0, 0.08)],
+)
+def test_how_often_five_points_too_much_are_found_in_greedy_records(
+    episodes: int, solved: int, low: float, high: float
+) -> None:
+    """The shares that `TOGETHER` states: of one in twenty episodes another end was written down."""
+
+    def holds(forged: int) -> bool:
+        claims = [make_record(f"e{n}", n < solved + forged) for n in range(episodes)]
+        again = [
+            make_record(f"e{n}", n < solved, turns=2 if solved <= n < solved + forged else 1)
+            for n in range(episodes)
+        ]
+        return hold([RerunOutcome("r", ("sokoban", "builtin"), 256, claims, again, greedy=True)])
+
+    missed = sum(
+        math.comb(episodes, forged) * 0.05**forged * 0.95 ** (episodes - forged)
+        for forged in range(20)
+        if holds(forged)
+    )
+    assert low <= 1 - missed <= high
 
 
 def test_the_first_updates_of_a_training_are_compared(copies: Copies) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.engines.core.chat import Chat
+from benchmark.engines.core.chat import MAX_TEMPLATE, Chat
 from tasks.chat.messages import Message
 from tasks.errors import UserError
 from tests.support.engines.tiny_model import SPECIAL_TOKENS, make_tiny_model, make_tokenizer
@@ -181,6 +181,12 @@ def test_no_chat_template(folder: Path) -> None:
     (folder / "chat_template.jinja").unlink()
     make_tokenizer(folder, chat_template=None)
     with pytest.raises(UserError, match="has no chat template"):
+        Chat.load(folder)
+
+
+def test_an_enormous_chat_template(folder: Path) -> None:
+    (folder / "chat_template.jinja").write_text("{# " + MAX_TEMPLATE * "x" + " #}", "utf-8")
+    with pytest.raises(UserError, match="has more than 262,144 characters"):
         Chat.load(folder)
 
 

@@ -67,6 +67,14 @@ def test_numbers_of_any_kind(tmp_path: Path) -> None:
     assert found.notes == ()
 
 
+def test_a_number_with_the_bytes_of_two_is_none(tmp_path: Path) -> None:
+    two = tensor_event("odd", np.float32(0.5), 1)
+    two.summary.value[0].tensor.ClearField("float_val")
+    two.summary.value[0].tensor.tensor_content = bytes(8)
+    found = read(write(tmp_path, [event("eval/solved", 0.25, 0), two]))
+    assert found.run.unknown == ("odd",)
+
+
 def test_float32_is_no_percent(tmp_path: Path) -> None:
     path = write(tmp_path, [event("val/success_rate", 0.1, 0), event("val/success_rate", 1.0, 1)])
     values = read(path).run.curves["validation/success"].values
