@@ -110,9 +110,9 @@ clean: ## remove the environment, caches and builds (not runs/)
 # pip is the last thing that venv makes: an environment without it is unfinished and is made again.
 $(BIN)/pip:
 	@command -v $(PYTHON) >/dev/null || { \
-	    echo "make: $(PYTHON) not found; install Python 3.11 or newer or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	    echo "make: Python 3.11 or newer is needed and $(PYTHON) is $$($(PYTHON) -V 2>&1); name another: make PYTHON=python3.12" >&2; exit 1; }
+	    echo "make: $(PYTHON) not found; install Python 3.11 or 3.12 or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' || { \
+	    echo "make: Python 3.11 or 3.12 is needed and $(PYTHON) is $$($(PYTHON) -V 2>&1); name another: make PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	    echo "make: $(PYTHON) cannot make environments; install its venv module (Debian: apt-get install python3-venv)" >&2; exit 1; }
 	@echo "creating $(VENV)"

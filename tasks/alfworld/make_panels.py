@@ -38,9 +38,9 @@ from tasks.trace import measured, trace_panel
 
 DESCRIPTIONS = {
     BUILTIN: "144 generated households, 24 of each task type, in four kinds of rooms",
-    "valid_seen": "140 games of the data set in rooms that its training games have, too",
-    "valid_unseen": "134 games of the data set in rooms that its training games do not have",
-    "train": "3553 training games of the data set",
+    "valid_seen": "140 games of the dataset in rooms that its training games have, too",
+    "valid_unseen": "134 games of the dataset in rooms that its training games do not have",
+    "train": "3553 training games of the dataset",
 }
 EVALUATION = ("valid_seen", "valid_unseen")
 MAX_TURNS = 50

@@ -60,11 +60,11 @@ SMALL_TRAINING_GOALS = 8
 FULL_TRAINING_GOALS = 5000
 
 DESCRIPTIONS = {
-    BUILTIN: "256 wishes in a generated shop of 1600 products, 16 of each department",
-    SMALL: "200 wishes in the public shop of 1000 products",
-    SMALL + TRAIN: "the wishes for the other products of this shop, up to 8 of each",
-    FULL: "500 wishes of people in the public shop of 1.18 million products",
-    FULL + TRAIN: "5000 wishes of people for other products of this shop",
+    BUILTIN: "256 goals in a generated shop of 1600 products, 16 of each department",
+    SMALL: "200 goals in the public shop of 1000 products",
+    SMALL + TRAIN: "the goals for the other products of this shop, up to 8 of each",
+    FULL: "500 goals of people in the public shop of 1.18 million products",
+    FULL + TRAIN: "5000 goals of people for other products of this shop",
 }
 _BAND = 0.03
 """Half-width of the recorded band around the random policy's measured success."""

@@ -38,7 +38,7 @@ class WebShopTask(TextTask[Shopping]):
         data_variable=DATA_VARIABLE,
         settings={
             "compat": Setting(
-                _OFF, "pages, actions and rewards with all oddities of the original", (_OFF, _ON)
+                _OFF, "pages, actions and rewards with all quirks of the original", (_OFF, _ON)
             ),
             "tagger": Setting(
                 CONTENT_WORDS,
