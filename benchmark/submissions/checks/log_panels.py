@@ -129,7 +129,8 @@ def _check_tasks(log: TrainingLog, validated: Sequence[PanelProtocol]) -> Iterat
     stated = log.start.configuration.get("tasks")
     for protocol in validated:
         own = stated.get(protocol.task) if isinstance(stated, Mapping) else None
-        if own is not None and own != dict(protocol.settings):
+        # Words in another form are repeated by no command.
+        if isinstance(own, Mapping) and own != dict(protocol.settings):
             problem = f"trains on {protocol.task} with other settings than it validates with"
             yield Finding(str(log.path), "line 1, configuration", problem, AS_WRITTEN)
 
