@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
@@ -128,77 +127,6 @@ def test_a_late_loss_is_named(folder: Path, current_track: CurrentTrack) -> None
     readme.write_text(f"{ALL}\n{END}\n")
     assert study(folder, "page", "--readme", str(readme)) == 0
     assert "<br>1 collapsed, 1 unknown, 1 halved |" in readme.read_text("utf-8")
-
-
-@pytest.mark.slow
-def test_means_over_tasks_that_are_trained_apart_need_three_seeds_of_each(
-    tmp_path: Path, tiny_tracks: Path
-) -> None:
-    cells = [Cell(track, "grpo", seed) for track in ("fixed", "math") for seed in range(3)]
-    tracks = current_tracks_of(cells, "study.yaml")
-    finished = [finish(tmp_path, each, tracks[each.track], range(each.seed + 1)) for each in cells]
-
-    def mean(count: int) -> str:
-        found = results_by_track(cells, finished[:count], tracks)
-        named = {"fixed": "sokoban-small", "math": "tir_math-small"}
-        small = {
-            name: replace(tracks[old], track=tracks[old].track.model_copy(update={"name": name}))
-            for old, name in named.items()
-        }
-        results = {name: found[old] for old, name in named.items()}
-        *_, row = spaced(overview_tables(results, small, ["small"])).splitlines()
-        assert row.startswith("| grpo | 25.0 [")
-        return row.split(" | ")[-1]
-
-    # Of the second task one, two and three seeds, which solve 1, 2 and 3 of 8.
-    assert [mean(count) for count in (4, 5)] == ["- |", "- |"]
-    assert mean(6).startswith("25.0 [")
-
-
-@pytest.mark.slow
-def test_a_method_that_plays_more_has_a_row_at_equal_episodes(
-    tmp_path: Path, tiny_tracks: Path
-) -> None:
-    """With dynamic sampling twice as many: in the middle, 4 of 8 of a panel and 3 of another."""
-    seeds = {"fixed": 4, "math": 3}
-    cells = [
-        Cell(track, recipe, seed)
-        for track, count in seeds.items()
-        for recipe in ("grpo", "dapo_grpo")
-        for seed in range(count)
-    ]
-    tracks = current_tracks_of(cells, "study.yaml")
-    finished = [
-        finish(
-            tmp_path / "results",
-            each,
-            tracks[each.track],
-            range(6),
-            (2, 4, 6) if each.track == "fixed" else (2, 3, 6),
-            played=16 if each.recipe == "dapo_grpo" else 8,
-        )
-        for each in cells
-    ]
-    found = results_by_track(cells, finished, tracks)
-    named = {"fixed": "sokoban-small", "math": "tir_math-small"}
-    small = {
-        name: replace(tracks[old], track=tracks[old].track.model_copy(update={"name": name}))
-        for old, name in named.items()
-    }
-    results = {name: found[old] for old, name in named.items()}
-    lines = overview_tables(results, small, ["small"]).splitlines()
-    rates = {
-        line.split(" | ")[0]: [cell.split()[0] for cell in line.split(" | ")[1:]]
-        for line in lines[2:]
-    }
-    assert rates == {
-        "| grpo": ["75.0", "75.0", "75.0"],
-        "| dapo_grpo": ["75.0", "75.0", "75.0"],
-        "| dapo_grpo, equal episodes": ["50.0", "37.5", "43.8"],
-    }
-    short = overview_tables(results, small, ["small"], only=["dapo_grpo"])
-    assert "mean" not in short
-    assert "| grpo" not in short
 
 
 @pytest.mark.slow
