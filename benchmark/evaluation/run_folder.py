@@ -157,8 +157,13 @@ class RunFolder:
             write_atomically(self.path / RECORDS, b"".join(lines))
         except OSError as error:
             raise UserError(_cannot_write(self.path, error)) from error
-        os.close(self._file)
-        self._file = self._open_records()
+        # Not closed again by `close` if it cannot be opened: the number may be another's by then.
+        replaced, self._file = self._file, -1
+        os.close(replaced)
+        try:
+            self._file = self._open_records()
+        except OSError as error:
+            raise UserError(_cannot_write(self.path, error)) from error
 
     def add_session(self, line: str) -> None:
         """Append a line to `sessions.jsonl`.

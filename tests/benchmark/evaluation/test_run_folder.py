@@ -1,7 +1,9 @@
 """The run folder: kept as it goes, resumed past a crash, refused where it is not the same run."""
 
 import asyncio
+import errno
 import json
+import os
 import re
 import resource
 import shutil
@@ -228,6 +230,20 @@ def test_a_full_disk_keeps_what_was_recorded(tmp_path: Path) -> None:
     assert 0 < len(read_run(tmp_path)[1]) < 256
     assert play(tmp_path) == 256 - kept.count(b"\n")
     assert len((tmp_path / "sessions.jsonl").read_text().splitlines()) == 2
+
+
+def test_records_that_cannot_be_opened_again_are_an_error_and_close_nothing_twice(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: Path, flags: int) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with RunFolder(run, manifest(), PLAN.keys()) as folder:
+        monkeypatch.setattr("benchmark.evaluation.run_folder.open_no_link", refused)
+        with pytest.raises(UserError, match="cannot be written: Too many open files"):
+            folder.finish()
+        monkeypatch.undo()
+    assert play(run) == 0  # the lock is free
 
 
 def test_links_are_not_followed(run: Path, tmp_path: Path) -> None:
