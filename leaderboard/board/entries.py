@@ -23,6 +23,7 @@ from benchmark.stats.survival import SurvivalCurve
 from benchmark.submissions.badges import Badges
 from benchmark.submissions.checks.results import (
     PanelResult,
+    TrainingResult,
     early_stops,
     foreign_stability_of,
     panel_results,
@@ -32,6 +33,7 @@ from benchmark.submissions.checks.tracks import track_of
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint, plays_of
 from benchmark.submissions.reading.reruns import Rerun
+from benchmark.submissions.report_rows import agreement_text
 from leaderboard.board.curves import seed_curves, spark_of
 from leaderboard.board.protocols import PanelFacts
 from leaderboard.board.recipe_choices import choices_of
@@ -168,6 +170,7 @@ def _checkpoint(
         engines=tuple(dict.fromkeys(map(_engine, manifests))),
         commands=tuple(on_one_line(line, MAX_COMMAND) for line in commands.lines),
         log_sha256=hashes[log] if log is not None else None,
+        agrees=agreement_text(TrainingResult.of(point, point.log).agreement) if point.log else None,
     )
 
 

@@ -51,6 +51,8 @@ class BoardCheckpoint:
         commands: The lines that train it again, where there is a log, and play its panels again
             (`benchmark.commands_of_entry`); boards made before that have the recorded ones.
         log_sha256: Hash of the compressed training log; None without one.
+        agrees: With which of the log's validations its success agrees, in words
+            (`benchmark.submissions.report_rows.agreement_text`); None without a log.
     """
 
     seed: int
@@ -58,6 +60,7 @@ class BoardCheckpoint:
     engines: tuple[str, ...]
     commands: tuple[str, ...]
     log_sha256: str | None
+    agrees: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,6 +128,16 @@ WORDS: Final[Mapping[str, Word]] = {
             "About says more.",
         ),
     ),
+    "agreement": Word(
+        "Agreement with the log",
+        (
+            "Training runs are validated on panels, mostly on the entry's. The weights that were "
+            "evaluated should solve as many episodes as one of the validations in the log. If it "
+            "isn't the last one, the checkpoint was probably chosen by its success there, which "
+            "flatters it.",
+            "An agreement doesn't prove that the log comes from the training of these weights.",
+        ),
+    ),
     "rank": Word(
         "Rank",
         (

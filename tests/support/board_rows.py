@@ -165,6 +165,7 @@ def board_row(
                 ("transformers float32 cpu",),
                 (f"arlarena-bench eval --model runs/{entry[9:]}-s{seed}/best",),
                 sha256_text(f"log {entry} {seed}") if trainings else None,
+                f"update {UPDATES} of {UPDATES}, the last one" if trainings else None,
             )
             for seed in seeds
         ),
@@ -249,7 +250,7 @@ def _synthetic_row(
         model = Model("expert" if number % 4 else "random", "policy", None, None)
         model = model if none else Model(f"init-{number}", "init", None, sha256_text(name))
         changes["checkpoints"] = (
-            BoardCheckpoint(0, model, ("transformers float32 cpu",), (), None),
+            BoardCheckpoint(0, model, ("transformers float32 cpu",), (), None, None),
         )
         changes |= {"kind": kind, "init": None, "choices": UNKNOWN}
         changes |= {"base_model": None, "parameters": None, "training_data": None} if none else {}

@@ -221,6 +221,7 @@ def _model(model: Model) -> Markup:
 
 def _checkpoints(row: BoardRow) -> Markup:
     heads = [Head("seed", number=True), Head("weights"), Head("played by"), Head("training log")]
+    heads += [Head(explained("agreement", "agrees with the validation after"))]
     rows = [_checkpoint(point) for point in row.checkpoints]
     return table("Checkpoints", heads, rows)
 
@@ -231,6 +232,7 @@ def _checkpoint(point: BoardCheckpoint) -> list[Piece]:
         _model(point.model),
         joined(map(line, point.engines), ", "),
         short_hash(point.log_sha256) if point.log_sha256 else cells.UNKNOWN,
+        cells.text(point.agrees),
     ]
 
 

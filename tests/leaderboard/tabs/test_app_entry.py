@@ -106,10 +106,23 @@ def test_the_columns_say_what_they_were_measured_on() -> None:
         )
 
 
+def test_it_says_with_which_validation_of_the_log_the_weights_agree(boards: Boards) -> None:
+    said = "update 120 of 200; chosen on this panel (sokoban/builtin)"
+    model = Model("last", "folder", None, sha256_text("weights"))
+    points = tuple(
+        BoardCheckpoint(seed, model, (), (), sha256_text(str(seed)), text)
+        for seed, text in ((0, said), (1, None))
+    )
+    row = board_row("20260101_a", {SOKOBAN: [first(5), first(5)]}, checkpoints=points)
+    page = entry_page(boards(row), State(tab="entry", protocol=row.protocol, entry=row.id))
+    rows = rows_of(page[page.index("agrees with") :])
+    assert [(each[0], each[-1]) for each in rows] == [("0", said), ("1", "\u2013")]
+
+
 def row_of(kind: str, *commands: str, log: str | None = None) -> BoardRow:
     revision = "c" * 40 if kind == "hub" else None
     model = Model("last", kind, revision, sha256_text("weights"))
-    points = (BoardCheckpoint(4, model, (), commands, log),)
+    points = (BoardCheckpoint(4, model, (), commands, log, None),)
     return board_row("20260101_a", {SOKOBAN: [first(5)]}, checkpoints=points)
 
 
