@@ -13,8 +13,8 @@ With `--head HEAD`, the entry is that of a pull request: its folder is taken out
 which was fetched before, and only a rerun may be missing (submissions/README.md, Copies). ENTRY is
 then where it will be, `submissions/NAME`.
 
-If the result holds, it is written into `reruns.yaml` in the folder of submissions. Exit code 1 if
-it does not.
+What comes out is written into `reruns.yaml` in the folder of submissions, also if it does not hold,
+which is exit code 1.
 """
 
 import argparse
@@ -90,9 +90,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             repeat = trained_again if arguments.updates else played
             sample = repeat(entry, arguments)
             print(on_one_line(sample.text))
-            if sample.holds:
-                submissions = arguments.entry.parent
-                add_rerun(folder, arguments.by, arguments.day, sample, submissions)
+            submissions = arguments.entry.parent
+            add_rerun(folder, arguments.by, arguments.day, sample, submissions)
     except UserError as error:
         print(f"rerun_entry: {on_one_line(str(error))}", file=sys.stderr)
         return 2

@@ -5,7 +5,7 @@ from typing import Literal
 
 from benchmark.submissions.check import CheckResult
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
-from benchmark.submissions.reading.reruns import Rerun, Reruns, reruns_of
+from benchmark.submissions.reading.reruns import Rerun, Reruns, last_of, reruns_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +19,12 @@ class Badges:
             to the panels that were played; `none`: there are none. A log says what its author says.
         init: `fixed`: it is a registered init with a pinned hash, or was trained from one, as its
             authors declare; `open`: from something else; null for a policy.
-        rerun: Maintainers have played the checkpoints again and got the same within the interval.
+        rerun: Maintainers have played the checkpoints again and got the same within the interval,
+            the last time that they did.
         retrained: Updates that maintainers have trained again, the first of every seed, with the
             same numbers; 0 if none. Who chose the evaluated actions is not proven.
+        contradicted: Maintainers have played the checkpoints again and got something else, the
+            last time that they did.
     """
 
     replayed: bool
@@ -29,6 +32,7 @@ class Badges:
     init: Literal["fixed", "open"] | None
     rerun: bool
     retrained: int = 0
+    contradicted: bool = False
 
 
 def badges_of(verdict: CheckResult, reruns: Reruns) -> Badges:
@@ -52,23 +56,20 @@ def badges_of(verdict: CheckResult, reruns: Reruns) -> Badges:
         init = "fixed"
     # The check refuses an init without a pinned hash.
     records = reruns_of(verdict.folder, reruns)
+    played, retrained = last_of(records, "episodes"), last_of(records, "updates")
     return Badges(
         replayed=verdict.replayed == sum(len(run.records) for run in entry.runs),
         stability=_stability(entry),
         init=init,
-        rerun=any(map(_played, records)),
-        retrained=max(map(_retrained, records), default=0),
+        rerun=played is not None and played.holds,
+        retrained=_updates(retrained),
+        contradicted=played is not None and not played.holds,
     )
 
 
-def _played(rerun: Rerun) -> bool:
-    """Whether the checkpoints were played again, and hold."""
-    return rerun.sample is None or (rerun.sample.what == "episodes" and rerun.sample.holds)
-
-
-def _retrained(rerun: Rerun) -> int:
-    """How many updates were trained again; 0 if something else was repeated, or does not hold."""
-    if rerun.sample is None or rerun.sample.what != "updates" or not rerun.sample.holds:
+def _updates(rerun: Rerun | None) -> int:
+    """How many updates were trained again; 0 if none were, or they do not hold."""
+    if rerun is None or rerun.sample is None or not rerun.holds:
         return 0
     return rerun.sample.count
 

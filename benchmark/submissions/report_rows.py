@@ -173,6 +173,7 @@ def badges_text(badges: Badges) -> str:
     parts.append(f"stability: {badges.stability}")
     parts += [f"init: {badges.init}"] if badges.init else []
     parts += ["re-run"] if badges.rerun else []
+    parts += ["rerun failed"] if badges.contradicted else []
     parts += ["first updates trained again"] if badges.retrained else []
     return ", ".join(parts)
 

@@ -228,7 +228,8 @@ def add_rerun(
 ) -> Rerun:
     """Write the record of a rerun beside the submissions.
 
-    A newer one takes the place of an older one of its kind, and of records of other content.
+    It takes the place of an older one of its kind if both hold, and of records of other content.
+    What does not hold stays: how often it was tried is part of the result.
 
     Args:
         folder: The entry's folder.
@@ -249,8 +250,12 @@ def add_rerun(
         sample=sample,
         submission_sha256=digest_of(folder),
     )
-    same = (each for each in known.get(folder.name, ()) if each.what != made.what)
-    kept = [each for each in same if each.submission_sha256 in (None, made.submission_sha256)]
+    kept = [
+        each
+        for each in known.get(folder.name, ())
+        if each.submission_sha256 in (None, made.submission_sha256)
+        and not (each.sample and each.what == made.what and each.holds and made.holds)
+    ]
     content = {
         name: [each.model_dump(mode="json", exclude_defaults=True) for each in records]
         for name, records in {**known, folder.name: (*kept, made)}.items()

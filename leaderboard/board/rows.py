@@ -177,9 +177,10 @@ class BoardBadges:
         replayed: Every episode was executed again and holds.
         stability: `logs`, `foreign logs` or `none`.
         init: `fixed`, `open`, or None where nothing was trained.
-        rerun: Maintainers have played it again.
+        rerun: Maintainers have played it again, and it holds.
         rerun_note: What came of that, or of a training, with day and name; None without.
         retrained: Updates that maintainers have trained again, with the same numbers.
+        contradicted: Maintainers have played it again, and it does not hold.
     """
 
     replayed: bool
@@ -188,6 +189,7 @@ class BoardBadges:
     rerun: bool
     rerun_note: str | None
     retrained: int = 0
+    contradicted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

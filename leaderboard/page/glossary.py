@@ -123,9 +123,9 @@ WORDS: Final[Mapping[str, Word]] = {
             "stability: logs: the training curves were computed from raw logs. It doesn't prove "
             "that the logs come from a real run.",
             "init: fixed: training started from a registered checkpoint, by the hash that the "
-            "authors declare. re-run: maintainers evaluated the weights again. first updates "
-            "trained again: they repeated the beginning of every training, and no episode. The tab "
-            "About says more.",
+            "authors declare. re-run: maintainers evaluated the weights again; rerun failed: and "
+            "the records did not hold. first updates trained again: they repeated the beginning of "
+            "every training, and no episode. The tab About says more.",
         ),
     ),
     "agreement": Word(

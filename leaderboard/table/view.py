@@ -17,6 +17,7 @@ BADGES: Final = (
     "init: open",
     "re-run",
     "first updates trained again",
+    "rerun failed",
 )
 """All badges that can be asked for."""
 
@@ -203,6 +204,7 @@ def badges_of(row: BoardRow) -> tuple[str, ...]:
         badges.init == "open",
         badges.rerun,
         badges.retrained > 0,
+        badges.contradicted,
     )
     return tuple(badge for badge, there in zip(BADGES, has, strict=True) if there)
 

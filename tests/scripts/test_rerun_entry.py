@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from benchmark.submissions.check import read_accepted
 from benchmark.submissions.reading.reruns import digest_of, read_reruns
 from scripts import rerun_entry
 from tasks.errors import UserError
+from tests.support.submissions.small import copied
 
 ROOT = Path(__file__).parents[2]
 ENTRY = "20261125_tiny-all"
@@ -55,6 +57,24 @@ def test_an_entry_is_played_again_before_it_is_merged(
     # One episode says nothing of a panel of hundreds.
     assert not any(panel.own_play for panel in made.sample.panels)
     assert made.submission_sha256 == digest_of(ROOT / "submissions" / ENTRY)
+
+
+@pytest.mark.slow
+def test_records_that_are_not_the_weights_are_recorded_as_such(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = copied(ROOT / "submissions" / "20261122_tiny-sokoban", tmp_path)
+
+    def invented(records: list[dict[str, Any]]) -> None:
+        for record in records:
+            record["turns"][0]["response"] = "<action>Up</action>"
+
+    copy.records(invented)
+    assert rerun_entry.main([str(copy.folder), *OPTIONS[:-2], "--episodes", "10"]) == 1
+    assert "they do not hold" in capsys.readouterr().out.splitlines()[-1]
+    ((made,),) = read_reruns(tmp_path).values()
+    assert made.sample is not None
+    assert (made.holds, made.sample.count, made.sample.equal) == (False, 10, 0)
 
 
 def test_weights_of_a_track_have_the_chat_template_of_its_init(

@@ -1,7 +1,7 @@
 """What maintainers have repeated of entries: `reruns.yaml`, beside the submissions."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -118,9 +118,14 @@ class Rerun(Strict):
     submission_sha256: Sha256 | None = None
 
     @property
-    def what(self) -> str | None:
-        """What was repeated; of one kind an entry has one record."""
-        return None if self.sample is None else self.sample.what
+    def what(self) -> str:
+        """What was repeated: episodes, if the record does not say."""
+        return "episodes" if self.sample is None else self.sample.what
+
+    @property
+    def holds(self) -> bool:
+        """Whether that is what the records say; a person who says so is believed."""
+        return self.sample is None or self.sample.holds
 
 
 Reruns = Mapping[str, tuple[Rerun, ...]]
@@ -141,6 +146,16 @@ def reruns_of(folder: Path, reruns: Reruns) -> tuple[Rerun, ...]:
     return tuple(each for each in records if each.submission_sha256 in (None, digest))
 
 
+def last_of(records: Sequence[Rerun], what: str) -> Rerun | None:
+    """The last rerun of a kind, which decides; None if there was none.
+
+    Args:
+        records: Of an entry, as they were written down.
+        what: `episodes` or `updates`.
+    """
+    return next((each for each in reversed(records) if each.what == what), None)
+
+
 def own_plays(folder: Path, reruns: Reruns) -> frozenset[Place]:
     """The panels of an entry's runs whose answers its weights have given maintainers again.
 
@@ -148,13 +163,11 @@ def own_plays(folder: Path, reruns: Reruns) -> frozenset[Place]:
         folder: The entry's folder; it was read before.
         reruns: All that there is (`read_reruns`).
     """
-    records = (each for each in reruns_of(folder, reruns) if each.submission_sha256 is not None)
-    samples = (each.sample for each in records if each.sample is not None)
+    last = last_of(reruns_of(folder, reruns), "episodes")
+    if last is None or last.sample is None or last.submission_sha256 is None or not last.holds:
+        return frozenset()
     return frozenset(
-        (panel.run, panel.task, panel.panel)
-        for sample in samples
-        for panel in sample.panels
-        if sample.holds and panel.own_play
+        (panel.run, panel.task, panel.panel) for panel in last.sample.panels if panel.own_play
     )
 
 

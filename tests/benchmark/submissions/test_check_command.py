@@ -72,7 +72,7 @@ def test_an_accepted_submission(
     assert (content["accepted"], content["findings"], content["notes"]) == (True, [], [])
     assert (content["replayed_episodes"], content["turns_in_doubt"]) == (512, 0)
     proven = {"replayed": True, "stability": "logs", "init": "fixed"}
-    assert content["badges"] == proven | {"rerun": False, "retrained": 0}
+    assert content["badges"] == proven | {"rerun": False, "retrained": 0, "contradicted": False}
     (panel,) = content["panels"].values()
     assert set(content["panels"]) == {"sokoban/builtin"}
     assert panel["seeds"] == {"0": 151 / 256, "1": 156 / 256}

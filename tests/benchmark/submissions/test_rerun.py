@@ -215,8 +215,25 @@ def test_the_record_is_what_the_badge_is_made_of(copies: Copies) -> None:
     assert reruns[entry.name] == (made,)
     verdict = check(entry)
     assert badges_of(verdict, reruns).rerun
-    add_rerun(entry, "maintainer", DAY, sample(holds=False, equal=0))
-    assert not badges_of(verdict, read_reruns(entry.parent)).rerun
+
+
+@pytest.mark.slow
+def test_a_rerun_that_fails_is_on_record_and_the_last_one_decides(copies: Copies) -> None:
+    entry = copies("policy").folder
+    verdict = check(entry)
+    held = add_rerun(entry, "maintainer", DAY, sample())
+    failed = add_rerun(entry, "maintainer", DAY, sample(holds=False, equal=0))
+    assert failed.note.endswith("0 equal: they do not hold")
+    reruns = read_reruns(entry.parent)
+    assert reruns[entry.name] == (held, failed)
+    badges = badges_of(verdict, reruns)
+    assert (badges.rerun, badges.contradicted) == (False, True)
+    assert badges_text(badges) == "replayed, stability: none, rerun failed"
+    again = add_rerun(entry, "maintainer", DAY, sample(equal=32))
+    reruns = read_reruns(entry.parent)
+    assert reruns[entry.name] == (failed, again)
+    badges = badges_of(verdict, reruns)
+    assert (badges.rerun, badges.contradicted) == (True, False)
 
 
 @pytest.mark.slow

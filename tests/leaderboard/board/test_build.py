@@ -401,6 +401,12 @@ def test_reruns_are_on_the_board(submissions: Path, folder: Path) -> None:
     assert (row.badges.rerun, row.badges.retrained) == (False, 6)
     assert badges_of(row) == ("replayed", "first updates trained again")
     assert row.badges.rerun_note == "2026-02-01, Ada: the same"
+    (folder / "reruns.yaml").write_text(
+        f'{POLICY}: [{{date: "2026-02-01", by: Ada, note: others, sample: {{commit: {"a" * 40}, '
+        "what: episodes, count: 160, equal: 6, holds: false}}]\n"
+    )
+    (row,) = build(folder, INITS, env_processes=1).content.rows
+    assert badges_of(row) == ("replayed", "rerun failed")
 
 
 @pytest.mark.slow
