@@ -38,6 +38,8 @@ class Layout:
         share: Of a device's memory, that vLLM on it takes.
         sleeps: Whether vLLM gives it back while the policy learns.
         models: Engines of transformers on each device; None where there are none.
+        serves: Of the memory of devices with a vLLM server and nothing else, that it takes; 0
+            where there are none, or they are not known.
     """
 
     processes: int = 1
@@ -46,6 +48,12 @@ class Layout:
     share: float = 0.0
     sleeps: bool = False
     models: EngineModels | None = None
+    serves: float = 0.0
+
+    @property
+    def engine_share(self) -> float:
+        """Of a device's memory, that vLLM takes wherever it is; 0 without vLLM."""
+        return self.share or self.serves
 
     def room(self, whole: float, phase: str) -> float:
         """GiB of a device of `whole` GiB that the trainer may take in a phase."""

@@ -45,11 +45,24 @@ class Fit:
     @property
     def fits(self) -> bool:
         """Whether there is room in every phase."""
-        return self.peak <= self.room
+        return self.starts and self.peak <= self.room
+
+    @property
+    def starts(self) -> bool:
+        """Whether vLLM's share has room for what it needs at least."""
+        least, share = self.memory.engine, self.layout.engine_share
+        return not share or least <= self.whole * share
 
     @property
     def lack(self) -> str:
         """What is missing, and what helps, as the end of a sentence."""
+        if not self.starts:
+            return (
+                f"vLLM needs {self.memory.engine:.1f} GiB or more for weights and one row, and "
+                f"{self.whole * self.layout.engine_share:.1f} GiB of each device are its share "
+                "(computed); what helps: a higher --gpu-memory-utilization, or servers with "
+                "several GPUs each (--endpoint)"
+            )
         helping = [
             *("more GPUs", "--set optimization.lora.rank=32"),
             "--set optimization.optimizer=adamw_8bit",
@@ -84,7 +97,10 @@ def verdict(run: "TrainingRun", layout: Layout, whole: float | None) -> str:
     beside = f", with {layout.share:.0%} of each for vLLM" if layout.share else ""
     if whole is None:
         memory = memory_of(run, layout)
-        need = f"it needs GPUs of at least {layout.least(memory.phases):.1f} GiB{beside}"
+        least = layout.least(memory.phases)
+        if layout.engine_share:
+            least = max(least, memory.engine / layout.engine_share)
+        need = f"it needs GPUs of at least {least:.1f} GiB{beside}"
         less = "".join(f"; less with {option}" for option in unmeasured(memory))
         return f"{need} (computed; there is no GPU here to compare){less}"
     found = fit_on(run, layout, whole, shrink=False)
@@ -130,7 +146,7 @@ def fit_on(run: "TrainingRun", layout: Layout, whole: float, shrink: bool = True
         found = _at(run, layout, whole, tokens)
         # Only learning has micro-batches.
         stuck = found.phase != "learning" or tokens < 2 * LEAST
-        if found.fits or stuck or not shrink:
+        if found.fits or stuck or not shrink or not found.starts:
             return found
         tokens //= 2
 

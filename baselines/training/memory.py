@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 from torch.utils.weak import WeakIdKeyDictionary
 
-from baselines.config.layout import EngineModels, Layout
+from baselines.config.layout import Layout
 from baselines.config.schema import TrainConfig
 from baselines.learning.head import DEFAULT_CHUNK, Wanted, chunked_head, use_chunked_head
 from baselines.learning.lora import add_updates
@@ -46,6 +46,8 @@ class Memory:
         parameters: Of the policy.
         measuring: Of the reference, where it measures the distance from the init and moves no
             update (`kl.measured`); 0 otherwise.
+        engine: What vLLM needs at least of its share: weights, keys and values of the longest row;
+            0 without vLLM.
     """
 
     parts: Mapping[str, float]
@@ -53,6 +55,7 @@ class Memory:
     tokens: int
     parameters: int
     measuring: float
+    engine: float
 
     @property
     def peak(self) -> float:
@@ -63,9 +66,10 @@ class Memory:
         """For people."""
         parts = ", ".join(f"{name} {size:.2f}" for name, size in self.parts.items())
         phases = ", ".join(f"{name} {size:.2f}" for name, size in self.phases.items())
+        engine = f", of which it needs {self.engine:.2f} or more" if self.engine else ""
         return (
             f"memory of each process in GiB, computed: {parts}\n"
-            f"peaks: {phases} (with {OVERHEAD:g} for libraries, without vLLM's share; "
+            f"peaks: {phases} (with {OVERHEAD:g} for libraries, without vLLM's share{engine}; "
             f"micro-batches of {self.tokens:,} tokens)"
         )
 
@@ -113,7 +117,8 @@ def estimate_memory(
         # Whole and in float32, as the trainer keeps them for its checkpoints.
         parts["older policy"] = 4 * count
     if layout.models is not None:
-        parts["engines"] = _of_engines(model, layout.models, count, PROMPT + longest)
+        each = _of_engine(model, count, layout.models.rows, PROMPT + longest)
+        parts["engines"] = layout.models.count * layout.models.size * each
     lasting = sum(size for name, size in parts.items() if name != "gradients")
     length = PROMPT + longest
     rows = max(optimization.micro_batch_tokens // length, 1)
@@ -129,6 +134,7 @@ def estimate_memory(
         copies = parts["gathered"] + sent * count * (layout.everywhere or gathers)
     # The new one is made before the old one goes.
     copies += parts.get("older policy", 0)
+    engines = 0 if not layout.engine_share else 2 if "older policy" in parts else 1
     phases = {
         "playing": lasting,
         "learning": sum(parts.values()),
@@ -140,16 +146,23 @@ def estimate_memory(
         rows * length,
         count,
         0.0 if config.needs_reference else parts.get("reference", 0) / GIB,
+        engines * sent * _of_engine(model, count, 1, PROMPT + longest) / GIB,
     )
 
 
-def _of_engines(model: "PretrainedConfig", engines: EngineModels, count: int, length: int) -> float:
-    """Bytes of engines of transformers: weights, and the keys and values, which they keep."""
+def _of_engine(model: "PretrainedConfig", count: int, rows: int, length: int) -> int:
+    """Numbers that an engine keeps: weights, keys and values.
+
+    Where some layers keep less than keys and values of every token, none are counted.
+    """
     text = model.get_text_config(decoder=True)
+    kinds = set(getattr(text, "layer_types", None) or ())
+    if kinds - {"full_attention"} or hasattr(text, "kv_lora_rank"):
+        return count
     heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
     size = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
-    keys = 2 * text.num_hidden_layers * heads * size * length * engines.rows
-    return float(engines.count * engines.size * (count + keys))
+    keys: int = 2 * text.num_hidden_layers * heads * size * length * rows
+    return count + keys
 
 
 @dataclass(frozen=True, slots=True)

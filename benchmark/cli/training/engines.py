@@ -31,6 +31,8 @@ TIS_CAP = 2.0
 ENGINE_SHARE = 0.4
 """Of a GPU's memory, that vLLM takes where a policy is trained on the same GPU; its engines share
 it where there are two."""
+SERVER_SHARE = 0.92
+"""The same where nothing else is on the GPU: vLLM's own default."""
 IN_STEP: Final = {"async_scheduling": False}
 """For vLLM whose weights change while requests run; see `VllmEngine._replace_weights`."""
 

@@ -12,6 +12,7 @@ import yaml
 from benchmark.cli.say import say
 from benchmark.cli.training.engines import (
     ENGINE_SHARE,
+    SERVER_SHARE,
     engine_options,
     has_gpu,
     transformers_models,
@@ -178,7 +179,8 @@ def layout_of(plan: "GpuPlan", arguments: argparse.Namespace) -> "Layout":
     share = arguments.gpu_memory_utilization or ENGINE_SHARE
     # Several processes with an engine each always let it sleep.
     sleeps = alone and (arguments.sleep or count > 1)
-    return Layout(count, count > 1, alone, share if alone else 0.0, sleeps)
+    serves = 0.0 if alone else arguments.gpu_memory_utilization or SERVER_SHARE
+    return Layout(count, count > 1, alone, share if alone else 0.0, sleeps, serves=serves)
 
 
 def launched(training: "TrainingRun", arguments: argparse.Namespace) -> "Layout":

@@ -1,5 +1,6 @@
 """What a run is said to need: sums by hand, and a micro-batch that is measured on fake tensors."""
 
+import copy
 from dataclasses import replace
 
 import pytest
@@ -149,6 +150,25 @@ def test_engines_of_transformers_have_models_of_their_own() -> None:
     assert beside.parts["engines"] == pytest.approx(2 * each / GIB)
     for phase in bare.phases:
         assert beside.phases[phase] - bare.phases[phase] == pytest.approx(2 * each / GIB)
+
+
+@pytest.mark.slow
+def test_a_share_for_vllm_must_hold_weights_and_a_row() -> None:
+    config = resolve("grpo", "tiny", ["sokoban"])
+    assert estimate_memory(SMALL, config, Layout(), 64, sent=2).engine == 0
+    beside = estimate_memory(SMALL, config, Layout(share=0.4), 64, sent=2)
+    # Keys and values of 6 layers with 8 heads of 128, for a row of 1,024 and 64.
+    row = 2 * 6 * 8 * 128 * (1024 + 64)
+    assert beside.engine == 2 * (beside.parameters + row) / GIB
+    assert f"of which it needs {beside.engine:.2f} or more" in beside.text()
+    assert estimate_memory(SMALL, config, Layout(serves=0.9), 64, sent=2).engine == beside.engine
+    two = resolve("agentrl", "tiny", ["sokoban"])
+    assert estimate_memory(SMALL, two, Layout(share=0.4), 64, sent=2).engine == 2 * beside.engine
+    sliding = copy.deepcopy(SMALL)
+    sliding.sliding_window = 512
+    sliding.layer_types = ["sliding_attention", *["full_attention"] * 5]
+    less = estimate_memory(sliding, config, Layout(share=0.4), 64, sent=2)
+    assert less.engine == 2 * less.parameters / GIB
 
 
 @pytest.mark.slow

@@ -179,6 +179,28 @@ def test_a_sleeping_engine_needs_its_share_while_episodes_are_played(
         fitted(0.25, 79.2)
 
 
+@needs_vllm
+@pytest.mark.slow
+def test_a_share_that_vllm_cannot_start_in_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = ("--init", str(large(tmp_path / "4b")), "--task", "alfworld", "--scale", "paper")
+    monkeypatch.setattr(gpus, "smallest_gpu", lambda: 131.0)
+    # 7.5 GiB of weights in bfloat16, and keys and values of a row.
+    beside = ("--engine", "vllm", "--gpu-memory-utilization", "0.05")
+    with pytest.raises(UserError, match=r"vLLM needs \d\.\d GiB or more .* and 6.6 GiB of each"):
+        gpus.fit(*chosen(*policy, *beside))
+    # The trainer has room on its six GPUs, and servers on theirs would not start.
+    divided = plan.plan_gpus(8, None, tuple("01234567"))
+    served = (*policy, "--gpus", "8")
+    monkeypatch.setattr(gpus, "smallest_gpu", lambda: 80.0)
+    assert gpus.fit(*chosen(*served), divided)[1] is None
+    training, arguments = chosen(*served)
+    arguments.gpu_memory_utilization = 0.08
+    with pytest.raises(UserError, match="a higher --gpu-memory-utilization"):
+        gpus.fit(training, arguments, divided)
+
+
 def test_what_cannot_fit_ends_before_servers_are_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
