@@ -107,7 +107,9 @@ def overview_page(
         TEMPLATE,
         tables=overview_tables(found, current_tracks, kinds),
         several=len(tasks) > 1,
-        pages=wrapped(f"{', '.join(pages)}."),
+        pages=wrapped(
+            f"With curves, gains and comparisons after equal numbers of episodes: {', '.join(pages)}."
+        ),
         spent=wrapped(
             f"CPU time of {counted(len(runs), 'training run')}, tuning and evaluation included: "
             f"{spent_on}."
