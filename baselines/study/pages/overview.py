@@ -108,7 +108,7 @@ def overview_page(
         tables=overview_tables(found, current_tracks, kinds),
         several=len(tasks) > 1,
         pages=wrapped(
-            f"With curves, gains and comparisons after equal numbers of episodes: {', '.join(pages)}."
+            f"With curves, gains and comparisons after equal episodes: {', '.join(pages)}."
         ),
         spent=wrapped(
             f"CPU time of {counted(len(runs), 'training run')}, tuning and evaluation included: "
