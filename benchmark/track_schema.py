@@ -195,7 +195,7 @@ class Track(Strict):
     def sha256(self) -> str:
         """Hash of the canonical form: of all that can move a number.
 
-        Name, description, base, the settings that move no result (`FREE`) and `added` are no part
+        Name, description, base, the settings that move no result (`FREE`) and `added` are not part
         of it.
         """
         apart = {"name", "description", "base", "settings", "added"}

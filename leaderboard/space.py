@@ -22,6 +22,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # In front of this folder, whose modules are no packages of their own.
+    # In front of this folder, whose modules are not packages of their own.
     sys.path[0] = str(ROOT)
     main()

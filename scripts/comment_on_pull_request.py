@@ -116,7 +116,7 @@ def main(environment: Mapping[str, str] = os.environ) -> int:
     base = event["repository"]["default_branch"]
     number = judged(github, run, base)
     if number is None:
-        print("the judged commit is no open pull request's last one")
+        print("the judged commit is not the last one of an open pull request")
         return 0
     text = verdict(github, run["id"], base) if trusted(github, base, run["head_sha"]) else UNTRUSTED
     # What was pushed meanwhile is not what was looked at.

@@ -121,7 +121,7 @@ def _note_base(repository: Path, base: str, branch: str, out: Path) -> None:
     """Write down whose code and submissions judge: a verdict is worth what its base is.
 
     Raises:
-        UserError: The base is no commit.
+        UserError: The base is not a commit.
     """
     commit = Repository.at(repository).commit(base, "--base")
     content = json.dumps({"branch": branch, "commit": commit}) + "\n"

@@ -117,7 +117,7 @@ def study(file: Path, results: Path, *, partial: bool) -> list[Plan]:
     cells = cells_of(read_study(file))
     current_tracks = current_tracks_of(cells, str(file))
     finished = {each.cell: each for each in survey(cells, current_tracks, results).finished}
-    # A point of a curve over learning rates is no entry: the curve is a page of the study.
+    # A point of a curve over learning rates is not an entry: the curve is a page of the study.
     points = points_of_sweeps(each.track for each in current_tracks.values())
     plans = []
     for track, recipe in dict.fromkeys((cell.track, cell.recipe) for cell in cells):
@@ -213,7 +213,7 @@ def make(plan: Plan, date: str, runs: Path, submissions: Path) -> bool:
 def _command(*arguments: str, may_fail: bool = False) -> int:
     command = [sys.executable, "-m", "benchmark.cli", *arguments]
     code = subprocess.run(command, check=False, cwd=ROOT).returncode  # noqa: S603 - our own command
-    # 1 is the answer "no"; everything else is no answer.
+    # 1 is the answer "no"; everything else is not an answer.
     if code and not (may_fail and code == 1):
         raise UserError(f"`arlarena-bench {' '.join(arguments)}` failed with exit code {code}")
     return code

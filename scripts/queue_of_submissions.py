@@ -55,7 +55,7 @@ def queue(github: GitHub) -> list[dict[str, str | int]]:
         "pulls", state="open", base=BRANCH, sort="created", direction="asc", per_page=PAGE
     )
     for pull in pulls:
-        # More of them than that are no submission, whatever the rest is.
+        # More of them than that are not a submission, whatever the rest is.
         files = github.all(f"pulls/{pull['number']}/files", MOST_FILES)
         match = FOLDER.fullmatch(files[0]["filename"]) if files else None
         if match is None or not of_one_folder(files):

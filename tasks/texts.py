@@ -14,7 +14,7 @@ _BLANK: Final = frozenset(
 
 
 def is_seen(character: str) -> bool:
-    """Whether a character is no control, direction or the like, and no space but the plain one."""
+    """Whether a character is not a control, a direction or the like, nor any but a plain space."""
     return character.isprintable() and character not in _BLANK
 
 

@@ -22,7 +22,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A busy machine is no reason to fail.
+# A busy machine is not a reason to fail.
 settings.register_profile("no-deadline", deadline=None)
 settings.register_profile("fast", deadline=None, max_examples=20)
 settings.load_profile("no-deadline")

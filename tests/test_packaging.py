@@ -1,4 +1,4 @@
-"""What an installation has to hold: every file of the packages that is no module."""
+"""What an installation has to hold: every file of the packages that is not a module."""
 
 import subprocess
 import tomllib

@@ -23,7 +23,7 @@ from tasks.texts import counted
 
 SCHEMA_VERSION: Final = 1
 MAX_COUNT: Final = 10**9
-"""Of episodes, turns and repeats of a panel: more is no run's, and no loop's."""
+"""Of episodes, turns and repeats of a panel: more is beyond any run, and any loop."""
 ENGINE_FACTS = (
     *("kind", "policy", "dtype", "device", "context", "server", "opened"),
     *("model_args", "batch_invariant"),

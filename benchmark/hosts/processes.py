@@ -23,7 +23,7 @@ class WorkerEpisode(LiveEpisode):
     """An episode of a worker process; it stays there for as long as the process lives.
 
     If the process dies over another episode, this one is brought to where it was in another
-    process, by doing again what it has done: worlds are deterministic. So it is no worse off for
+    process, by doing again what it has done: worlds are deterministic. So it is not worse off for
     the company that it happened to be in.
     """
 

@@ -173,7 +173,7 @@ def _played(run: RunCurves) -> Values | None:
 def _took(run: RunCurves) -> Values | None:
     """Seconds of training up to every update, from 0; None if an update does not say how many.
 
-    Validations are left out: they are no part of a training.
+    Validations are left out: they are not part of a training run.
     """
     points, last = run.curves.get(_SECONDS), _last(run)
     if points is None or points.finite.steps.tolist() != list(range(1, last + 1)):

@@ -56,7 +56,7 @@ def new_task(name: str, parent: Path) -> Task:
 
 def _fill(folder: Path, values: Mapping[str, str]) -> None:
     """Write the files of a task's folder."""
-    # Its own marks: a prompt has those of Jinja. No autoescape: these are no web pages.
+    # Its own marks: a prompt has those of Jinja. No autoescape: these are not web pages.
     environment = Environment(
         variable_start_string="[[ ",
         variable_end_string=" ]]",

@@ -16,7 +16,7 @@
 - `cells.py`: numbers and texts as people read them, and CSV;
 - `paired.py`: two entries on the same episodes; `ranks.py`: ties and ranks.
 
-`published.py` has what the paper published, which is no entry and has no rank.
+`published.py` has what the paper published, which is not an entry and has no rank.
 
 None of these imports gradio, torch or a task. A row names its protocol: what takes a row needs no
 protocol beside it.

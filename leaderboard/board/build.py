@@ -293,7 +293,7 @@ def _judged(
     shown: Callable[[CheckResult, Entry], Shown],
     until: float,
 ) -> Iterator[_Judged]:
-    """Check every submission, against those accepted before it: the first one is no copy.
+    """Check every submission, against those accepted before it: the first one is not a copy.
 
     Where time is limited, slow replays come last, so that a few do not take the time of all others.
     """

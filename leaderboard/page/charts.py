@@ -99,7 +99,7 @@ def by_recipe(recipes: Sequence[str], field: str = "recipe", legend: bool = True
     """The color channel of a figure whose marks are recipes."""
     domain = list(dict.fromkeys(recipes))
     scale = {"domain": domain, "range": [color_of(recipe) for recipe in domain]}
-    # Of our own methods alone: a foreign text is no part of an expression.
+    # Of our own methods alone: a foreign text is not part of an expression.
     names = {recipe: METHODS[recipe].title for recipe in domain if recipe in METHODS}
     shown: Spec = {"field": field, "type": "nominal", "scale": scale}
     by_name = {"labelExpr": f"({json.dumps(names)})[datum.label] || datum.label"}

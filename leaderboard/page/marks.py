@@ -94,7 +94,7 @@ def below_init_chip(success: float, init: float | None) -> Markup:
 def collapse_chip(happened: int, known: int, low: float, high: float, step: int | None) -> Markup:
     """How many seeds collapsed, when the first did, and what is known of the share.
 
-    That none of one or two did is no good news yet, and has no color.
+    That none of one or two did is not good news yet, and has no color.
     """
     state = " lb-bad" if happened else " lb-good" if known >= _FEWEST_SEEDS else ""
     when = f" @{step}" if step is not None and happened else ""

@@ -131,7 +131,7 @@ def _mount_page(served: FastAPI, board: Board, submissions: Path) -> None:
 
 @asynccontextmanager
 async def _few_threads(_: FastAPI) -> AsyncIterator[None]:
-    """Drawing is Python alone: more threads are no faster, and each has memory of its own."""
+    """Drawing is Python alone: more threads are not faster, and each has memory of its own."""
     current_default_thread_limiter().total_tokens = THREADS
     yield
 

@@ -170,7 +170,7 @@ def _alike(rows: Sequence[BoardRow], name: str, names: dict[str, str]) -> list[d
             continue
         rest = hashes[:place] + hashes[place + 1 :]
         # Two inits of one name are told apart by their weights, and tracks may differ in nothing
-        # but a fixed learning rate, which is no part of the method.
+        # but a fixed learning rate, which is not part of the method.
         init = (row.base_model or "", init_of(row) or "", row.init.sha256 or "")
         alike = (row.track, *init, *rest)
         found.setdefault(alike, {}).setdefault(names[row.id], row)

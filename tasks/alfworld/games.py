@@ -159,7 +159,7 @@ def read_game(game: RealGame) -> tuple[str, str]:
         The PDDL problem and the task's text.
 
     Raises:
-        UserError: The file cannot be read, is no game, or is another one than the panel pins.
+        UserError: The file cannot be read, is not a game, or is another one than the panel pins.
     """
     path = file_of(game)
     try:

@@ -72,7 +72,7 @@ def is_number(answer: str, truth: str) -> bool:
     An integer is a decimal number, with a power of ten if need be: of a quotient the division is
     still to be done. A fraction may also be a decimal or a mixed number, and need not be in lowest
     terms. A root, such as `\frac{-5 + \sqrt{13}}{2}`, has integers under its radicals and none that
-    are still to be added or multiplied. Units, percent signs and braces around it are no part of a
+    are still to be added or multiplied. Units, percent signs and braces around it are not part of a
     number.
     """
     last = _last(answer).replace(r"\left", "").replace(r"\right", "")

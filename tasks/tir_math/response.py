@@ -24,7 +24,7 @@ MOST_ANSWER_CHARACTERS = 1000
 _FENCE = re.compile(r"^( {0,3})(`{3,}+)([^`\n]*+)$", re.MULTILINE)
 # ASCII: with Unicode case folding other letters than these would pass.
 _PYTHON = re.compile(r"[ \t]*(?:py|python|python3)?[ \t\r]*", re.IGNORECASE | re.ASCII)
-# A backslash takes the next character with it, so that \{ is no brace and \\boxed no box.
+# A backslash takes the next character with it, so that \{ is not a brace and \\boxed not a box.
 _BRACE = re.compile(r"\\boxed *\{|\\.|[{}]", re.DOTALL)
 
 

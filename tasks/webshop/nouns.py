@@ -1,6 +1,6 @@
 """The nouns of a product's name, which decide whether two products have the same type.
 
-The original takes the nouns that spaCy's English model finds. Such a model is no package of the
+The original takes the nouns that spaCy's English model finds. Such a model is not a package of the
 index that this project installs from, so the default takes all content words. Both agree in 90 to
 96% of the pairs of products that were looked at, and a purchase of the goal's own product is
 never affected. Which one was used stands in the protocol.

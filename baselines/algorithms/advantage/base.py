@@ -24,7 +24,7 @@ class RowBatch:
         trajectories: (N,) long, unique in the rollout: which rows belong together.
         turns: (N,) long: number of the row's turn in its trajectory.
         step_rewards: (N,) float64: what the world paid for the row's turn.
-        step_penalties: (N,) float64: the row's own penalty, 0 where it is no part of scores.
+        step_penalties: (N,) float64: the row's own penalty, 0 where it is not part of scores.
         anchors: N observations that turns began at, without history and instructions.
         mask: (N, T) floats, 1 for counted tokens; a masked row has none.
         token_costs: (N, T): what each token costs, KL in the reward; 0 where there is none.

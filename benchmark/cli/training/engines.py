@@ -104,7 +104,7 @@ def corrects_by_default(training: "TrainingRun", kind: str, own: Sequence[str]) 
 
     So it is where the engine is not the trainer's own or plays while the policy learns, and
     log-probabilities are known at the rollout's temperature. Turns of an older policy that a recipe
-    asks for (`sampling.cross_policy`) are no reason: they are learned from as its own.
+    asks for (`sampling.cross_policy`) are not a reason: they are learned from as its own.
 
     Args:
         training: The run.

@@ -52,7 +52,7 @@ def obstacle(name: object) -> str | None:
     """Why this CPU cannot repeat to the bit what another one computed, as the end of a sentence.
 
     Args:
-        name: The other one's `cpu_name`. What names no CPU is no obstacle.
+        name: The other one's `cpu_name`. What names no CPU is not an obstacle.
     """
     if (missing := lacking(name)) is not None:
         return f"with {missing}, which this CPU lacks"

@@ -26,7 +26,7 @@ def read_completion(reply: Reply, vllm: bool, join_reasoning: bool = False) -> G
         join_reasoning: See `ChatOptions`.
 
     Raises:
-        RetryableError: The body is no chat completion, or the server dropped the request.
+        RetryableError: The body is not a chat completion, or the server dropped the request.
         EngineError: The response has no text, is too long, or ended for another reason than a stop
             token or the limit of tokens.
         UserError: The server takes the reasoning out of the response, and it is not to be joined.
@@ -86,7 +86,7 @@ def read_token_completion(reply: Reply, prompt_ids: Sequence[int]) -> Generation
         prompt_ids: The prompt.
 
     Raises:
-        RetryableError: The body is no completion, or the server dropped the request.
+        RetryableError: The body is not a completion, or the server dropped the request.
         EngineError: The response has no text, is too long, ended for another reason than a stop
             token or the limit of tokens, or answers another prompt.
     """

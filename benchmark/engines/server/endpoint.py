@@ -51,7 +51,7 @@ def parse_endpoint(text: str) -> tuple[tuple[URL, ...], str | None]:
         header if the address has credentials (which the addresses do not).
 
     Raises:
-        UserError: This is no address of an HTTP server.
+        UserError: This is not the address of an HTTP server.
     """
     text = text.strip()
     try:

@@ -23,7 +23,7 @@ from tasks.errors import UserError, suggestion
 Source = Literal["trl", "verl", "wandb", "tensorboard"]
 
 SECONDS: Final = "seconds"
-"""Target for compute since the beginning, which is no curve of `METRICS`."""
+"""Target for compute since the beginning, which is not a curve of `METRICS`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,7 +136,7 @@ def _reading(
 
 
 def _check_placed(path: Path, step: str, runs: Mapping[str, Mapping[str, str]]) -> None:
-    """Calls of `log` are no updates where one trainer's step is known to take several."""
+    """Calls of `log` are not updates where one trainer's step is known to take several."""
     for names in runs.values():
         for column, name in names.items():
             if is_of_transformers(name):

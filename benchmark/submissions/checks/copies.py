@@ -4,8 +4,8 @@ Weights and policies play a panel once under a protocol, whatever an entry is ca
 models do not give a hundred answers log-probabilities with the same first digits, and they do not
 fail in the same way: whatever the numbers beside them say, records whose answers, actions or ends
 are those of another run, failures among them, are copies. Success alone proves nothing, as an easy
-level has one best solution. Short runs from one init may play alike as well: likeness with
-another entry is no objection where maintainers have seen the weights give these answers, which says
+level has one best solution. Short runs from one init may play alike as well: likeness with another
+entry is not an objection where maintainers have seen the weights give these answers, which says
 nothing of whose weights they are. Inits are public, and weights close to one play like it: a run is
 not compared with an earlier one of an init in this way. Answers of a policy need weights that
 anybody can load, or that maintainers have seen give them.
@@ -246,7 +246,7 @@ def check_run(
         mine: The run.
         theirs: The other run.
         name: What that is called.
-        own: What its weights are known to play as the records say; None where that is no excuse.
+        own: What its weights are known to play as the records say; None where that does not excuse.
     """
     if (copy := _copy(mine, theirs, name, own or ())) is not None:
         waits = copy.until_rerun and own is not None
@@ -292,7 +292,7 @@ def _copied(mine: AcceptedRun, theirs: AcceptedRun, name: str, share: float) -> 
 def _likeness(mine: AcceptedRun, theirs: AcceptedRun, name: str) -> str | None:
     """Whether what was played is what another run has played, successes and failures.
 
-    An init is no excuse: what is called one and plays as an earlier run of trained weights does
+    An init does not excuse: what is called one and plays as an earlier run of trained weights does
     has that run's records.
     """
     if theirs.model.kind in ("init", "policy") or mine.model.kind == "policy":

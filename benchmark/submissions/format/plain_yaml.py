@@ -51,7 +51,7 @@ class PlainLoader(yaml.SafeLoader):
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """Refuse a key that is given twice, or is no text: `1`, `1.0` and `yes` are one key.
+        """Refuse a key that is given twice, or is not text: `1`, `1.0` and `yes` are one key.
 
         Raises:
             yaml.MarkedYAMLError: There is one.

@@ -148,7 +148,7 @@ def _read_run(
     """Read one run.
 
     Raises:
-        Rejected: A file is no manifest or no records, or they do not belong together.
+        Rejected: A file is not a manifest or not records, or they do not belong together.
     """
     manifest = _read_manifest(folder, f"{path}/run.json")
     name = f"{path}/episodes.jsonl.zst"
@@ -164,7 +164,7 @@ def _records(content: Iterable[bytes], name: str) -> Iterator[EpisodeRecord]:
 
     Raises:
         Rejected: A line is too long or has no end, or a field is there twice.
-        UserError: A line is no record.
+        UserError: A line is not a record.
     """
     to_read, to_compare = tee(_lines(content, name))
     for number, record in enumerate(parse_records(to_read, name), 1):

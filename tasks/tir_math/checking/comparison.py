@@ -164,7 +164,7 @@ def _equal(truth: Basic | MatrixBase, answer: Basic | MatrixBase) -> bool:
 def _close(truth: Expr, answer: Expr) -> bool:
     """Whether two numbers that are held for equal differ by little for their size."""
     if truth.is_zero or answer.is_zero:
-        # What rounding leaves of zero is zero; but zero is no small number.
+        # What rounding leaves of zero is zero; but zero is not a small number.
         return bool(truth.is_zero and (answer.is_zero or isinstance(answer, Float)))
     sizes = [abs(number.evalf()) for number in (truth, answer)]
     apart = abs((truth - answer).evalf())

@@ -142,7 +142,7 @@ def _summary(traits: Sequence[Trait], plural: bool, rng: random.Random) -> str:
         if phrases := [spoken(trait.phrase) for trait in traits if trait.role == role]:
             parts.append(opening + listed(phrases))
     adjectives = sum(trait.role == "is" for trait in traits)
-    # One adjective alone is no sentence.
+    # One adjective alone is not a sentence.
     alone = adjectives == len(traits) == 1
     subject = ""
     if alone or (adjectives and happens(_SUBJECT_CHANCE, rng)):

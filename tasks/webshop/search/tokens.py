@@ -50,7 +50,8 @@ def _emoji() -> str:
     # After a character that ends in joiners, and after an emoji style that joiners follow.
     more = f"(?:(?<=z)(?:{toned}|[pbw]{y}V?+|f{y})|(?<=V)(?:z++(?:{toned}|[pbw]{y}V?+)|zf{y}))"
     first = f"(?:z*+(?:{toned}|[pbw]{y}(?:V(?:T++U)?+)?+)|f{y})"
-    # A letter's word is longer than its emoji, unless the sequence goes on to what is no letter.
+    # A letter's word is longer than its emoji, unless what follows in the sequence is not
+    # a letter.
     joined = f"(?:(?<=z)w{y}V?+|(?<=V)z++w{y}V?+)"
     leaves = f"w{y}V?+{joined}*+(?:(?<=z)[pbf]|(?<=V)(?:z++[pb]|zf))"
     keycap = f"#{y}V o{y}|#[xztTU]*+o{y}".replace(" ", "")

@@ -224,7 +224,7 @@ def test_explained_variance() -> None:
     assert explained_variance(targets, targets) == 1.0
     assert explained_variance(torch.full((4,), 9.0), targets) == pytest.approx(0.0)
     assert explained_variance(targets + 5, targets) == pytest.approx(1.0), (
-        "an offset is no variance"
+        "an offset is not variance"
     )
     # Differences 0, 1, 0, 1 have the variance 1/4, the targets 14/4.
     assert explained_variance(targets - torch.tensor([0.0, 1, 0, 1]), targets) == pytest.approx(

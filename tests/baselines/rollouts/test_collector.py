@@ -124,7 +124,7 @@ async def test_filtering_begins_after_the_cold_start() -> None:
     collector = make(ByteEngine(wait), *own)
     cold, warm = await collector.collect(1), await collector.collect(2)
     assert (cold.tries, numbers(cold.groups), numbers(cold.drawn)) == (1, [0, 1], [0, 1])
-    # Nobody fared differently: nothing is left to learn from, and that is no error.
+    # Nobody fared differently: nothing is left to learn from, and that is not an error.
     assert (warm.tries, numbers(warm.groups), numbers(warm.drawn)) == (2, [], [2, 3, 4, 5])
     assert warm.rows == []
 

@@ -38,7 +38,7 @@ def other_numbers(copy: Copy, change: Callable[[float], float]) -> None:
 
 
 def other_logs(copy: Copy, share: float = 1.0) -> None:
-    """Makes all numbers of some updates that are no counts a little smaller."""
+    """Makes all numbers of some updates that are not counts a little smaller."""
 
     def change(lines: list[Line]) -> None:
         updates = [line for line in lines if line["kind"] == "update"]

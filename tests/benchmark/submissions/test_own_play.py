@@ -1,4 +1,4 @@
-"""What maintainers have seen an entry's weights play is no copy of what plays like it."""
+"""What maintainers have seen an entry's weights play is not a copy of what plays like it."""
 
 import json
 from dataclasses import replace
@@ -47,7 +47,7 @@ def test_what_was_played_alike_is_accepted_once_its_weights_have_played_it_again
 
 @pytest.mark.slow
 def test_a_rerun_excuses_no_seed_that_plays_like_another(trained: Path) -> None:
-    """Noise on the weights of one training plays like it: that is no second training."""
+    """Noise on the weights of one training plays like it: that is not a second training."""
     first, second = (AcceptedRun.of(run) for run in read_accepted(trained).runs)
     twin = replace(second, plays=first.plays)
     (found,) = check_run(twin, first, first.path)

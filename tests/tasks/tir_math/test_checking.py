@@ -113,7 +113,7 @@ DIFFERENT = [
     ("5", "the answer is 5"), ("5", "I do not know"),
 ]  # fmt: skip
 
-# (name, answer): what takes for ever, fills the memory, or is no mathematics.
+# (name, answer): what takes for ever, fills the memory, or is not mathematics.
 HOSTILE = {
     "tower of powers": "9^{9^{9^{9}}}",
     "plain tower": "10^10^10",

@@ -87,7 +87,7 @@ def test_the_types_factor() -> None:
 
 
 def test_the_original_compares_options_as_pairs() -> None:
-    # The bought value becomes "tan", which is no word of the pair ("shape", "rectangular").
+    # The bought value becomes "tan", which is not a word of the pair ("shape", "rectangular").
     shape = {"shape": "rectangular"}
     assert bought(shape, as_original=True, wanted={"options": shape}).options == 0
     assert bought(shape, wanted={"options": shape}).options == 1

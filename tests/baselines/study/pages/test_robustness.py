@@ -70,7 +70,7 @@ def test_a_curve_is_over_rates_apart_by_other_settings(folder: Path) -> None:
         ("fixed", "0.0005, kl.coef 0.01"),
         ("fast", "0.0015, kl.coef 0.01"),
     ]
-    # SAMPO has a run on the base alone: that is no curve.
+    # SAMPO has a run on the base alone: that is not a curve.
     assert (sweep.recipes, sweep.shown) == (("grpo", "sampo"), ("grpo",))
 
 

@@ -37,7 +37,7 @@ def test_a_log_whose_counts_are_forged_consistently(copies: Copies) -> None:
 
 @pytest.mark.slow
 def test_a_log_without_the_failures_of_its_engine(copies: Copies) -> None:
-    """Numbers that are no counts can be anything within their range."""
+    """Numbers that are not counts can be anything within their range."""
     copy = copies("trained")
 
     def change(lines: list[Line]) -> None:
