@@ -94,7 +94,7 @@ def _collapses(found: Mapping[str, TrackResults]) -> str:
         return ""
     order = sorted(+runs, key=lambda name: (-collapsed[name] / runs[name], -runs[name]))
     counts = [f"`{name}` {collapsed[name]} of {runs[name]}" for name in order]
-    return f"Collapsed, over all tracks on which any run did: {', '.join(counts)}."
+    return f"Collapsed runs, over all tracks with at least one collapse: {', '.join(counts)}."
 
 
 def _claims(judged: Sequence[ClaimVerdict], page: str) -> str:
