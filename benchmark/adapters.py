@@ -86,7 +86,7 @@ def with_adapter(source: ModelSource, adapter: Adapter) -> ModelSource:
 def _from_folder(path: Path, name: str, revision: str | None = None) -> Adapter:
     config = path / ADAPTER
     if not config.is_file():
-        raise UserError(f"--lora {path}: no {ADAPTER} there; a whole model is given to --model")
+        raise UserError(f"--lora {path}: has no {ADAPTER}; pass a whole model with --model")
     if not (path / WEIGHTS).is_file():
         pickled = any(path.glob("adapter_model.*"))
         fix = "; pickled weights are not loaded: save it again with peft" if pickled else ""

@@ -61,7 +61,7 @@ def unpacked(path: Path, size: int) -> Iterator[bytes]:
         yield part
     if found != size:
         than = "more" if found > size else f"{found:,}"
-        raise UserError(f"{path.name} holds {than} bytes, {size:,} are stated")
+        raise UserError(f"{path.name} holds {than} bytes, but {size:,} are stated")
     with os.fdopen(open_no_link(path, os.O_RDONLY), "rb") as stored:
         if not _is_one_frame(stored):
             raise UserError(

@@ -189,7 +189,7 @@ def _what_else(path: Path) -> str:
     checkpoints = [path / name for name in ("best", "last")]
     found = [str(folder) for folder in checkpoints if any(folder.glob("*.safetensors"))]
     if found:
-        return f": it is of a training run, whose models are {' and '.join(found)}"
+        return f": it is the folder of a training run, whose models are {' and '.join(found)}"
     numbered = [file.parent for file in path.glob("checkpoint-*/*.safetensors")]
     steps = {int(step[1]): one for one in numbered if (step := _STEP.fullmatch(one.name))}
     if steps:
@@ -275,7 +275,7 @@ def downloaded(hub_id: str, what: str) -> tuple[str, Path]:
     except GatedRepoError as error:
         raise UserError(
             f"{what} is gated: accept its license at https://huggingface.co/{repository}, and set "
-            "HF_TOKEN to a token of the account that has"
+            "HF_TOKEN to a token of the account that accepted it"
         ) from error
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         # The hub begins with a status and a request's number, and gives the reason below.

@@ -178,7 +178,7 @@ def _driver_findings(machine: Machine) -> Iterator[Diagnosis]:
         yield Diagnosis(
             True,
             f"there is an NVIDIA driver ({machine.driver}), but torch is a CPU build: install the "
-            "one of PyPI, without +cpu",
+            "CUDA build from PyPI, without +cpu",
         )
     for name, major in majors.items():
         least = LEAST_DRIVER.get(major)
@@ -198,7 +198,7 @@ def _driver_findings(machine: Machine) -> Iterator[Diagnosis]:
         yield Diagnosis(
             True,
             "there is an NVIDIA driver, but torch sees no GPU: check CUDA_VISIBLE_DEVICES and the "
-            "rights on /dev/nvidia*",
+            "permissions of /dev/nvidia*",
         )
     if machine.gpus and "vLLM" not in majors:
         yield Diagnosis(

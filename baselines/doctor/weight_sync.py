@@ -54,7 +54,7 @@ async def check_weight_sync(engine: Engine, weights: Mapping[str, torch.Tensor])
     if stale := [name for name in seen if moved[name] == loaded[name]]:
         raise UserError(
             f"{len(stale)} of {len(seen)} tensors of the {engine.name} engine stayed as they were "
-            f"when new weights were sent ({stale[0]}): its versions do not fit this "
+            f"when new weights were sent ({stale[0]}): its version is incompatible with this "
             "program, or the weight sync is broken; responses would come from an old policy"
         )
     if wrong := [name for name in seen if back[name] != loaded[name]]:

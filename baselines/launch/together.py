@@ -27,8 +27,8 @@ def main() -> int:
                 name = signal.Signals(-failure.exitcode).name
                 sys.stderr.write(
                     f"error: process {rank} of the trainer was ended by {name} (out of host "
-                    "memory? see the system's log); the same command goes on from the last "
-                    "checkpoint\n"
+                    "memory? see the system's log); run the same command again to resume from the "
+                    "last checkpoint\n"
                 )
         return 1
     return 0

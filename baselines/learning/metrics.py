@@ -165,8 +165,8 @@ def check_first_update(metrics: Mapping[str, float | None]) -> None:
         if value is not None and not value <= MOST_AT_FIRST:
             raise UserError(
                 f"after the first update {name} is {value:.3g}, above {MOST_AT_FIRST:g}: {what}, "
-                f"although nothing had been trained yet. Known causes: {causes}. Training on would "
-                "be of no use"
+                f"although nothing had been trained yet. Known causes: {causes}. Fix the cause "
+                "before training"
             )
 
 
@@ -175,7 +175,7 @@ def engine_gap(number: int, value: float) -> UserError:
     name, what, causes = _ENGINE
     return UserError(
         f"after update {number} {name} is {value:.3g}, above {MOST_AT_FIRST:g}: {what}, although "
-        "they had the same weights by its label: the engine did not take the last ones. Known "
+        "the engine reported the same weights: it did not load the latest ones. Known "
         f"causes: {causes}. Importance weights (--set tis_cap=2) correct a gap of precision alone"
     )
 

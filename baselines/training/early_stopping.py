@@ -55,8 +55,8 @@ class EarlyStopping:
         if self._warns and penalties_took_over(self._penalty_shares):
             log.warning(
                 "update %d: most of the advantages come from format penalties (%s): the "
-                "policy learns to avoid them instead of the task; set penalty_in=advantages, "
-                "penalty_for=format or a lower format_penalty",
+                "policy learns to avoid penalties instead of solving the task; set "
+                "penalty_in=advantages, penalty_for=format or a lower format_penalty",
                 number,
                 percent_text(self._penalty_shares[-1] or 0, 0),
             )

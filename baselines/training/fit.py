@@ -72,7 +72,7 @@ class Fit:
         awake = beside and not (self.layout.sleeps and self.phase == "learning")
         helping += ["a lower --gpu-memory-utilization"] if awake else []
         helping += ["--sleep"] if awake and not self.layout.sleeps else []
-        where = "there beside the engine" if beside else "there"
+        where = "left beside the engine" if beside else "available"
         return (
             f"{self.phase} needs {self.peak:.1f} GiB of each device, and {self.room:.1f} GiB are "
             f"{where} (computed); what helps: {', '.join(helping)}"

@@ -110,7 +110,7 @@ def ended_together(accelerator: Accelerator) -> Iterator[None]:
         if isinstance(error, RuntimeError) and any(text in str(error) for text in _BROKEN):
             raise UserError(
                 "another process of this run ended without a message (killed, or out of host "
-                "memory: see the system's log); the same command goes on from the last checkpoint"
+                "memory: see the system's log); the same command resumes from the last checkpoint"
             ) from error
         raise
     finally:

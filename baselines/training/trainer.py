@@ -194,7 +194,7 @@ class Trainer:
             return
         variables = as_on_text(began) if why is None else ""
         log.warning(
-            "the run began on %s and continues on %s: nobody can repeat it to the bit%s",
+            "the run began on %s and continues on %s: it cannot be repeated bit for bit%s",
             began,
             here,
             f", unless you stop it and set {variables}" if variables else "",

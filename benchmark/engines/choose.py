@@ -90,7 +90,7 @@ def choose_kind(options: EngineOptions) -> str:
         raise UserError(
             "--engine openai needs at least one --endpoint URL"
             if kind == "openai"
-            else f"--endpoint does not go with --engine {kind}"
+            else f"--endpoint does not work with --engine {kind}; remove one of them"
         )
     _refuse_idle_options(kind, options)
     return kind

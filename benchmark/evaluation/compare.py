@@ -376,8 +376,8 @@ def _notes(panel: PanelComparison) -> list[str]:
         notes.append(f"the protocols differ, which may explain the difference: {differing}")
     if panel.missing_a or panel.missing_b:
         notes.append(
-            f"incomplete: A lacks {counted(panel.missing_a, 'play')}, B {panel.missing_b}; the "
-            "same `eval` command again plays them"
+            f"incomplete: A lacks {counted(panel.missing_a, 'play')}, B {panel.missing_b}; run "
+            "the same `eval` commands again to play them"
         )
     if panel.alone:
         episodes = counted(panel.alone, "episode")
@@ -385,6 +385,6 @@ def _notes(panel: PanelComparison) -> list[str]:
     if panel.errors_a or panel.errors_b:
         notes.append(
             f"{panel.errors_a} of A's plays and {panel.errors_b} of B's ended in an error; they "
-            "count as the worst failures"
+            "count as failures with the worst score"
         )
     return notes

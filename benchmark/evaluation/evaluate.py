@@ -89,8 +89,8 @@ class Plan:
         plan = cls(tuple(planned), shard, limit)
         if plan.episodes > MOST_EPISODES:
             raise UserError(
-                f"the run has {plan.episodes:,} episodes, and one has at most {MOST_EPISODES:,}: "
-                "choose fewer --repeats"
+                f"the run has {plan.episodes:,} episodes, more than the limit of "
+                f"{MOST_EPISODES:,}: choose fewer --repeats"
             )
         if shard is not None and not plan.jobs():
             whole = counted(plan.episodes, "episode")

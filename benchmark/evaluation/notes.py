@@ -50,7 +50,7 @@ def _notes(panel: PanelProtocol, turns: Sequence[TurnRecord], place: str) -> lis
     cut = sum(turn.finish_reason == "length" for turn in turns) / len(turns)
     if cut >= OFTEN_CUT:
         room = MORE_ROOM if limit < MORE_ROOM else 2 * limit
-        more = f"--max-tokens {room} gives room (another protocol)"
+        more = f"--max-tokens {room} gives room for more (a different protocol)"
         if panel.name != THINKING:
             more += "; --protocol thinking is for models that think at length"
         notes.append(
@@ -61,7 +61,7 @@ def _notes(panel: PanelProtocol, turns: Sequence[TurnRecord], place: str) -> lis
         first = next(turn for turn in turns if not turn.format_ok)
         shown = on_one_line(first.response, _SHOWN) or "(nothing)"
         notes.append(
-            f"{place}{percent_text(valid, 0)} of responses keep the format; "
+            f"{place}{percent_text(valid, 0)} of responses follow the format; "
             f"the first that does not: {shown!r}{_advice(panel, first.response)}"
         )
     return notes

@@ -274,8 +274,8 @@ def _what_else(path: Path) -> str:
         return "there is no such folder" if not path.exists() else "it is a file"
     if (path / "training_log.jsonl").exists():
         return (
-            f"it has no {MANIFEST}, and is of a training: `plot` and `stability` read it, "
-            f"`eval --model {path / 'last'}` evaluates its weights"
+            f"it has no {MANIFEST}; it is the folder of a training run: `plot` and `stability` "
+            f"read it, `eval --model {path / 'last'}` evaluates its weights"
         )
     runs = sorted(manifest.parent for manifest in path.glob(f"*/{MANIFEST}"))
     if runs:

@@ -58,7 +58,7 @@ _PAGE = """<!DOCTYPE html>
 <main>
 <h1>Stability of training runs</h1>
 <p>{{ summary }}</p>
-<img src="{{ image }}" alt="Success, survival and warning signs; the numbers stand in the tables.">
+<img src="{{ image }}" alt="Success, survival and warning signs; the numbers are in the tables.">
 {% macro table(heads, rows, text=0) %}
 <div class="scroll"><table>
 <thead><tr>{% for head in heads %}
@@ -88,7 +88,7 @@ recipe. {{ few_seeds }}</p>
 worst seed.</p>
 {{ table(number_heads, numbers, 1) }}
 <h2>Events</h2>
-<p>Seeds to which it happened, of those whose logs can say, with the 95% Wilson interval.</p>
+<p>Seeds with the event, out of those whose logs can show it, with the 95% Wilson interval.</p>
 {{ table(number_heads, events, 1) }}
 <h2>Compute to reach a success rate</h2>
 <p>Medians over seeds; a seed that never reached it took longer than all that did.</p>

@@ -86,7 +86,7 @@ def training_page(curves: Sequence[Curve], svg: bytes) -> str:
     return environment.from_string(_PAGE).render(
         title=f"Training on {tasks} from {inits}",
         summary=f"{counted(len(runs), 'run')} in {counted(len(curves), 'curve')}: {names}.",
-        description=f"Training curves of {names}; the last numbers stand in the tables.",
+        description=f"Training curves of {names}; the final numbers are in the tables.",
         image=Markup(f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"),  # noqa: S704
         panels=[
             (f"{task}/{panel}" if task else panel, _rows(curves, panel, task))

@@ -208,10 +208,10 @@
     facts.push(`score ${amount(episode.score)} ${panel.unit}`.trim(), `return ${amount(episode.reward - episode.penalty)} (rewards ${amount(episode.reward)}, penalties ${amount(-episode.penalty)})`);
     $("episode-facts").replaceChildren(...visible(facts.join(" \u00b7 ")));
     const notes = [];
-    if (episode.asked) notes.push(make("p", { class: "asked" }, make("b", {}, "Asked for: "), episode.asked));
+    if (episode.asked) notes.push(make("p", { class: "asked" }, make("b", {}, "Instruction: "), episode.asked));
     if (episode.error !== null) notes.push(make("p", { class: "notice bad" }, make("b", {}, "Error. "), episode.error));
     if (episode.differences.length) {
-      notes.push(make("div", { class: "notice bad" }, make("b", {}, "Does not replay."), " What the record says and what the world did differ:",
+      notes.push(make("div", { class: "notice bad" }, make("b", {}, "Does not replay."), " The record and the replay differ:",
         make("ul", {}, episode.differences.map((difference) => make("li", {}, difference)))));
     }
     $("episode-notes").replaceChildren(...notes);

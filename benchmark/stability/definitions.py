@@ -51,13 +51,13 @@ DEFINITIONS: Final[Mapping[str, Definition]] = {
     "best_success": Definition(
         "best success", "share", "highest smoothed success", "higher", _OURS, "run"),
     "mean_success": Definition(
-        "mean success", "share", "area under the success curve by its length", "higher", _OURS,
+        "mean success", "share", "area under the success curve / its length", "higher", _OURS,
         "run"),
     "max_drawdown": Definition(
         "maximum drawdown", "share", "deepest fall below the best so far: max D_t", "lower", _CHAN,
         "run"),
     "retention": Definition(
-        "retention", "ratio", "last smoothed success by the highest one", "higher", _OURS, "run"),
+        "retention", "ratio", "last smoothed success / highest", "higher", _OURS, "run"),
     "area_lost": Definition(
         "area lost", "share", "mean fall below the best so far: mean D_t", "lower",
         f"{_OURS}, after {_CHAN}", "run"),
@@ -83,16 +83,16 @@ DEFINITIONS: Final[Mapping[str, Definition]] = {
         "lower", _K3, "run"),
     "grad_spikes": Definition(
         "gradient spikes", "per 100 updates",
-        "gradient norms above median + 6 x 1.4826 x MAD of the 50 before", "lower",
+        "gradient norms above median + 6 x 1.4826 x MAD of the previous 50", "lower",
         "Hampel 1974, JASA 69, 383-393", "run"),
     "grad_peak": Definition(
-        "gradient peak", "ratio", "largest finite gradient norm by the median", "lower", _OURS,
+        "gradient peak", "ratio", "largest finite gradient norm / median", "lower", _OURS,
         "run"),
     "grad_nonfinite": Definition(
         "gradients not finite", "count", "updates whose gradient norm is not finite", "lower",
         _OURS, "run"),
     "entropy_kept": Definition(
-        "entropy kept", "ratio", "mean entropy of the last 10 updates by that of the first 10",
+        "entropy kept", "ratio", "mean entropy of the last 10 updates / that of the first 10",
         None, _OURS, "run"),
     "repeated_max": Definition(
         "degenerate responses", "share",

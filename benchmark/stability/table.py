@@ -28,7 +28,7 @@ COMPARED: Final = ("iqm", "probability_of_improvement")
 """What recipes are compared by, by names of `DEFINITIONS`."""
 FEW_SEEDS: Final = (
     "Intervals are from a stratified bootstrap over the seeds, and need 5 of them (with 5 they "
-    "hold the truth in 91% of cases, with 3 in 74%). With few seeds, look at each."
+    "cover the true value in 91% of cases, with 3 in 74%). With few seeds, look at each one."
 )
 UNKNOWN: Final = "-"
 SHORT_LEGEND: Final = (

@@ -207,7 +207,7 @@ def _seeds(logged: Sequence[int], told: Sequence[int] | None, count: int) -> Seq
     if logged:
         if told is not None and list(told) != list(logged):
             raise UserError(
-                f"--seeds {_listed(told)}: the training logs say {_listed(logged)}; remove it"
+                f"--seeds {_listed(told)}: the training logs say {_listed(logged)}; remove --seeds"
             )
         return logged
     if told is None and count > 1:

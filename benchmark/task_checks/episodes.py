@@ -132,7 +132,7 @@ def _shares_nothing(task: Task, entries: Sequence[PanelEntry], max_turns: int) -
         for policy, beside in plays.items():
             alone = task.episode(entry, max_turns)
             if _play(task, alone, entry, policy, max_turns) != beside:
-                detail = f"{entry.id}: beside another episode the {policy} policy's is another one"
+                detail = f"{entry.id}: the {policy} policy's episode differs beside another one"
                 return Check(SHARES_NOTHING, False, detail)
             alone.close()
     return Check(SHARES_NOTHING, True, f"{len(entries)} pairs")
@@ -150,7 +150,7 @@ def _starts_over(task: Task, entries: Sequence[PanelEntry], max_turns: int) -> C
             again = _play(task, episode, entry, "expert", max_turns)
             if again != expected:
                 what = "shows" if again.start != expected.start else "plays"
-                detail = f"{entry.id}: after a reset {when} it {what} otherwise"
+                detail = f"{entry.id}: after a reset {when} it {what} something different"
                 return Check(STARTS_OVER, False, detail)
         fresh.close()
         episode.close()

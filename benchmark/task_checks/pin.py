@@ -88,7 +88,7 @@ def _changes(panel: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iter
             yield f"{panel}: {key} {before}{value_text(value)}"
     if _TRACE in old and new[_TRACE] != old[_TRACE]:
         yield (
-            f"{panel} plays otherwise than before: raise `version` in TaskInfo, unless nobody has "
+            f"{panel} now plays differently: raise `version` in TaskInfo, unless nobody has "
             "played it yet"
         )
     if old.get("sha256", new["sha256"]) != new["sha256"]:

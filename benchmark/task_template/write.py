@@ -26,7 +26,7 @@ def new_task(name: str, parent: Path) -> Task:
         UserError: The name cannot be one, is taken, or the folder cannot be written.
     """
     if not _NAME.fullmatch(name):
-        raise UserError(f"a task's name has small letters, digits and _ only, not {name!r}")
+        raise UserError(f"a task's name has lowercase letters, digits and _ only, not {name!r}")
     if name in task_names():
         raise UserError(f"there is a task {name!r} already; choose another name")
     folder = parent / name

@@ -173,7 +173,7 @@ def build(
 
 def _folders(submissions: Path) -> list[Path]:
     if not submissions.is_dir():
-        raise UserError(f"{submissions} is not a folder; name that of the submissions")
+        raise UserError(f"{submissions} is not a folder; give the folder with the submissions")
     found = sorted(submissions.iterdir())
     return [folder for folder in found if folder.is_dir() and not folder.name.startswith(".")]
 
@@ -315,7 +315,7 @@ def _judged(
 
 def _judge(folder: Path, context: Context, shown: Callable[[CheckResult, Entry], Shown]) -> _Judged:
     if time.monotonic() > context.build_until + GRACE_S:
-        problem, fix = "is not checked: the time of this build is used up", "build again"
+        problem, fix = "was not checked: this build ran out of time", "build again"
         return _Judged(CheckResult(folder, (Finding("", "", problem, fix),), None, 0, 0))
     try:
         verdict = check_submission(folder, context)

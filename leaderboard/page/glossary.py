@@ -46,8 +46,9 @@ WORDS: Final[Mapping[str, Word]] = {
             "The success to expect if you train once more with a new seed. Every seed counts with "
             "its success, a seed whose training collapsed counts as 0: "
             "D = (1/m) \u03a3 (1 \u2212 c) p over the m seeds, with c = 1 for a collapse.",
-            "Its 95% interval is a bootstrap over seeds and episodes that also knows how little "
-            "a few seeds say about collapse: 0 of 3 leaves room for many. One seed has no value.",
+            "Its 95% interval is a bootstrap over seeds and episodes that also accounts for how "
+            "little a few seeds say about collapse: with 0 of 3, the true rate can still be high. "
+            "It is not defined for a single seed.",
         ),
     ),
     "worst_seed": Word(
@@ -81,8 +82,8 @@ WORDS: Final[Mapping[str, Word]] = {
         (
             "A fixed, hashed list of a task's episodes: the benchmark split. Every entry plays all "
             "of them, so entries are compared episode by episode. The panel \u201cbuiltin\u201d "
-            "was generated for this benchmark and needs no download; other panels are the public "
-            "data sets'.",
+            "was generated for this benchmark and needs no download; other panels are from public "
+            "datasets.",
         ),
     ),
     "init": Word(
@@ -99,7 +100,7 @@ WORDS: Final[Mapping[str, Word]] = {
         (
             "95% confidence interval over the episodes of the panel and, of an entry with several "
             "training seeds, over the seeds: how far another panel and other seeds would move the "
-            "number. Of a single seed it is over episodes only, and is too narrow for the method. "
+            "number. With a single seed it covers episodes only: too narrow for the method. "
             "Every seed is a dot on the bar.",
         ),
     ),
@@ -123,9 +124,9 @@ WORDS: Final[Mapping[str, Word]] = {
             "stability: logs: the training curves were computed from raw logs. It doesn't prove "
             "that the logs come from a real run.",
             "init: fixed: training started from a registered checkpoint, by the hash that the "
-            "authors declare. re-run: maintainers evaluated the weights again; rerun failed: and "
-            "the records did not hold. first updates trained again: they repeated the beginning of "
-            "every training, and no episode. The tab About says more.",
+            "authors declare. re-run: maintainers evaluated the weights again. rerun failed: they "
+            "did, and the results did not match. first updates trained again: they repeated the "
+            "beginning of every training run, but no episodes. See the tab About.",
         ),
     ),
     "agreement": Word(

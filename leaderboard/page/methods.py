@@ -86,7 +86,7 @@ METHODS: Final[Mapping[str, Word]] = {
         "EMPG",
         (
             "Entropy-Modulated Policy Gradients. GRPO\u2019s advantages, weighted by the entropy "
-            f"of turns: sure turns learn more. {_PPO}",
+            f"of turns: confident turns get more weight. {_PPO}",
         ),
     ),
     "ppo": Word(

@@ -102,7 +102,8 @@ def _answer(found: tuple[CollapsedRun, ...], signals: tuple[SignalSummary, ...])
              "to say which signal is one."]
         )  # fmt: skip
     if best.excess <= 0 or best.lead is None:
-        return joined([f"{runs} collapsed. No signal moved before more often than in other runs."])
+        said = "No signal moved before a collapse more often than in other runs."
+        return joined([f"{runs} collapsed. {said}"])
     lead = f", {_lead(best)} updates earlier (median of these)" if best.moved >= LEAST_RUNS else ""
     title = element("strong", SIGNALS[best.name].title)
     others = f", and in {best.false_alarms} of {best.held} that did not collapse"

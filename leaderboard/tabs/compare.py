@@ -206,7 +206,7 @@ def _listed(
 ) -> Markup:
     tested = _tested(first, second)
     tests = [
-        Head("p", number=True, text="of no difference between these very checkpoints"),
+        Head("p", number=True, text="for the hypothesis that these checkpoints do not differ"),
         Head("test"),
     ]
     heads = [
@@ -218,7 +218,7 @@ def _listed(
         *(tests if tested else []),
         Head("episodes", number=True),
         Head("differ on", number=True, text="episodes that one entry solved more often"),
-        Head("verdict", text="a tie where the interval holds 0"),
+        Head("verdict", text="a tie if the interval contains 0"),
     ]
     listed = table(
         "Paired differences",
@@ -226,7 +226,7 @@ def _listed(
         [_row(first, second, name, each, state) for name, each in found.items()],
     )
     untested = note(
-        "No p-value: the interval is over seeds, too, and a test would know only these checkpoints."
+        "No p-value: the interval is over seeds, too; a test would cover only these checkpoints."
     )
     return listed if tested else listed + untested
 
@@ -348,7 +348,7 @@ def _differing(
     rows = [_episode(first, second, each, name) for each in shown]
     more = len(found.differing) - len(shown)
     rest = note(f"{more} more are not listed.") if more else NOTHING
-    return table(f"Episodes of {name} that were not played alike", heads, rows) + rest
+    return table(f"Episodes of {name} on which they differ", heads, rows) + rest
 
 
 def _episode(

@@ -66,9 +66,9 @@ def coverage_page(board: Board, state: State) -> str:
             "Success of the last weights in percent, mean over seeds; below it the seeds that ",
             explained("collapse", "collapsed"),
             ". Linked numbers are entries. The others are runs of this project\u2019s own study, "
-            "which are not ranked; they stand here where they have more seeds than the entry. A "
-            "plus is a hole: it opens the command that fills it. A dash is impossible: the method "
-            "compares turns, and an episode of the track is one sequence.",
+            "which are not ranked; they are shown where they have more seeds than the entry. Plus: "
+            "not run yet; click it for the command. Dash: impossible, because the method compares "
+            "turns, and an episode of the track is one sequence.",
         ]
     )
     said = f"{len(filled)} of {len(places)} combinations of method and track have a run"

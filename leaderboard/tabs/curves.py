@@ -51,8 +51,8 @@ def curves_page(board: Board, state: State) -> str:
                     explained("init", "init"),
                     ", the checkpoint that training started from. Click a name in a legend to "
                     "isolate it. Long logs are thinned, peaks kept. On a log axis, values below "
-                    "its lower end, including 0, are drawn there. The table tells lines "
-                    "that overlap apart.",
+                    "its lower end, including 0, are drawn there. The table separates "
+                    "lines that overlap.",
                 ]
             )
         ),
@@ -102,7 +102,7 @@ def _survival_listed(drawn: Sequence[tuple[BoardRow, tuple[SeedCurves, ...]]]) -
                 ]
             )
     heads = [Head("entry"), Head("update", number=True)]
-    heads += [Head("at risk", number=True, text="seeds that were seen until then, not collapsed")]
+    heads += [Head("at risk", number=True, text="seeds observed up to then without a collapse")]
     heads += [Head("collapsed", number=True, text="seeds that collapsed there")]
     heads += [Head("survival (%)", number=True), Head("95% interval", number=True)]
     return table("Survival of the seeds", heads, rows, shown_caption=True) if rows else NOTHING

@@ -117,7 +117,7 @@ def _turn(number: int, turn: TurnRecord, after: View | None, tiles: Mapping[str,
     if not turn.format_ok:
         flags.append("not well-formed")
     if not turn.action_ok:
-        flags.append("action not admitted")
+        flags.append("invalid action")
     if turn.finish_reason == "length":
         flags.append("cut at the token limit")
     action = line(_first_line(turn.action)) if turn.action is not None else "nothing executed"

@@ -139,7 +139,7 @@ def test_what_is_no_adapter(folders: Path, tmp_path: Path) -> None:
             find_adapter(str(path))
         return str(caught.value)
 
-    assert "no adapter_config.json there; a whole model is given to --model" in refused(
+    assert "has no adapter_config.json; pass a whole model with --model" in refused(
         folders / "base"
     )
     assert "there is no such folder" in refused("nothing")

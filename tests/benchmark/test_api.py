@@ -110,7 +110,7 @@ def test_a_folder_that_is_no_run_is_told_what_it_is(
     (training / "training_log.jsonl").touch()
     assert main(["compare", str(training), str(tmp_path)]) == 2
     err = capsys.readouterr().err
-    assert "is of a training: `plot` and `stability` read it" in err
+    assert "is the folder of a training run: `plot` and `stability` read it" in err
     assert f"`eval --model {training / 'last'}` evaluates its weights" in err
     benchmark.evaluate(engine="random", tasks="sokoban", limit=1, out=tmp_path / "r")
     capsys.readouterr()

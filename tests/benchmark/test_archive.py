@@ -42,8 +42,8 @@ def test_lines_are_read_as_they_were_stored(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("size", "message"),
     [
-        (7, "holds more bytes, 7 are stated"),
-        (9, "holds 8 bytes, 9 are stated"),
+        (7, "holds more bytes, but 7 are stated"),
+        (9, "holds 8 bytes, but 9 are stated"),
         (0, "holds more"),
     ],
 )

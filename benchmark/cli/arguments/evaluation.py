@@ -42,8 +42,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     _add_protocol(
         parser.add_argument_group(
             "protocol",
-            "values that differ from the panel's standard give another protocol, "
-            "with another fingerprint",
+            "any value that differs from the panel's default makes this a different protocol, "
+            "with a different fingerprint",
         )
     )
     more = parser.add_argument_group("more")
@@ -123,12 +123,12 @@ def _add_engine(group: "argparse._ArgumentGroup") -> None:
         "--data-parallel-size",
         type=count,
         metavar="N",
-        help="copies of the model, each in a process and on GPUs of its own (default: 1)",
+        help="copies of the model, each in its own process and on its own GPUs (default: 1)",
     )
     group.add_argument(
         "--batch-invariant",
         action="store_true",
-        help="vLLM on GPUs: results that do not depend on what runs together; slower",
+        help="vLLM on GPUs: make results independent of how requests are batched; slower",
     )
     group.add_argument(
         "--model-args",
@@ -145,8 +145,8 @@ def _add_protocol(group: "argparse._ArgumentGroup") -> None:
         default=PROTOCOLS[0],
         choices=PROTOCOLS,
         help="standard; thinking: 8192 tokens a turn, temperature 0.6, top-p 0.95; what follows "
-        "the thought is the answer; pixels: standard, but tasks are shown as images (an init that "
-        "was made for images has it by itself). Each is ranked by itself (default: standard)",
+        "the thought is the answer; pixels: standard, but tasks are shown as images (chosen "
+        "automatically for an init made for images). Each is ranked separately (default: standard)",
     )
     group.add_argument("--temperature", type=float, help="standard: 0, greedy; 0.6 for aime")
     group.add_argument("--top-p", type=float, help="standard: 1, off; 0.95 for aime")

@@ -54,17 +54,17 @@ def _add_build(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     action.add_argument(
         "--replays",
         metavar="FILE",
-        help="cache of replays: the same records are not replayed again by the same code if they "
-        "held, or if they took over a minute and did not. Anyone who can write this file can get "
-        "any entry accepted",
+        help="cache of replays: the same code does not replay the same records again if they "
+        "matched, or if they took over a minute and did not match. Anyone who can write this file "
+        "can get any entry accepted",
     )
     action.add_argument(
         "--replay-minutes",
         metavar="N",
         type=_minutes,
         default=math.inf,
-        help="after so many minutes replay nothing more: what is not known to hold is left off "
-        "the board and named, and the next build with the same --replays continues (default: no "
+        help="start no more replays after N minutes: entries not yet verified are left off the "
+        "board and listed, and the next build with the same --replays continues (default: no "
         "limit)",
     )
     _add_eval_results(action)
@@ -82,7 +82,7 @@ def _add_build(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     action.add_argument(
         "--queue",
         metavar="FILE",
-        help="submissions that wait, shown on the page; written by scripts/queue_of_submissions.py",
+        help="list of waiting submissions to show; written by scripts/queue_of_submissions.py",
     )
 
 

@@ -85,8 +85,8 @@ def _reproduce(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         action="append",
         default=[],
         metavar="MODULE",
-        help="a module or .py file that the training was given with its own --plugin; its hash "
-        "must be that in the log; repeatable",
+        help="a module or .py file that the original training loaded with --plugin; its hash "
+        "must match the one in the log; repeatable",
     )
     parser.add_argument(
         "--dry-run",

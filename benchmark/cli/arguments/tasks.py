@@ -50,9 +50,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     parser = commands.add_parser(
         "new-task",
-        help="make the folder of a task of your own",
-        description="Make a folder with a small task that passes `validate`, to be changed into "
-        "your own.",
+        help="create a folder for a new task",
+        description="Create a folder with a small task that passes `validate`, as a starting point "
+        "for your own.",
     )
-    parser.add_argument("name", metavar="NAME", help="small letters, digits and _")
-    parser.add_argument("--folder", metavar="DIR", default=".", help="where to (default: here)")
+    parser.add_argument("name", metavar="NAME", help="lowercase letters, digits and _")
+    parser.add_argument("--folder", metavar="DIR", default=".", help="parent folder (default: .)")

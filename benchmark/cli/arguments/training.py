@@ -90,7 +90,7 @@ def _add_configuration(parser: argparse.ArgumentParser) -> None:
         type=_share,
         metavar="NAME[=GROUPS]",
         help="task to train on, by name or folder; repeatable: a mixture, with GROUPS groups of "
-        "each task per update, or as many of each (default: the init's task)",
+        "each task per update, or equally many of each (default: the init's task)",
     )
     parser.add_argument(
         "--plugin",
@@ -102,8 +102,8 @@ def _add_configuration(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--results",
         metavar="DIR",
-        help="on a track: a study's results, for the tuned learning rate, also of a custom recipe "
-        "by its name (default: baselines/results)",
+        help="on a track: folder with a study's results, which hold the tuned learning rate of "
+        "each recipe, custom ones included (default: baselines/results)",
     )
     parser.add_argument(
         "--tuning",
@@ -170,8 +170,8 @@ def _add_conduct(parser: argparse.ArgumentParser) -> None:
         "--serve-gpus",
         type=seed,
         metavar="K",
-        help="of --gpus, those with a vLLM server (default: a quarter); 0: vLLM beside the trainer "
-        "on every GPU, in turns",
+        help="how many of the --gpus run a vLLM server (default: a quarter); 0: vLLM and the "
+        "trainer take turns on every GPU",
     )
 
 
@@ -241,7 +241,7 @@ def _add_doctor(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "--no-smoke", action="store_true", help="only look at the machine, train nothing"
     )
     parser.add_argument(
-        "--out", metavar="DIR", help="where runs go; the short one is deleted (default: runs)"
+        "--out", metavar="DIR", help="folder for runs; the test run is deleted (default: runs)"
     )
     parser.add_argument("--threads", type=count, help="CPU threads of this process (default: 1)")
     policy = parser.add_argument_group("policy that is to be trained")
@@ -258,9 +258,7 @@ def _add_doctor(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     policy.add_argument(
         "--gpus", type=count, metavar="N", help="as `train --gpus N` (default: one device)"
     )
-    policy.add_argument(
-        "--serve-gpus", type=seed, metavar="K", help="as `train --serve-gpus K`, of --gpus"
-    )
+    policy.add_argument("--serve-gpus", type=seed, metavar="K", help="as in `train --serve-gpus K`")
     policy.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="change a value; repeatable"
     )

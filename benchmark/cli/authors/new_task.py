@@ -16,7 +16,7 @@ def run(arguments: argparse.Namespace) -> int:
     say(f"{shown} is a small task that passes; make it yours:")
     for file, what in (
         ("task.py", "world, expert, training entries"),
-        ("prompt.md", "what the model is told"),
+        ("prompt.md", "the prompt that the model gets"),
         ("make_panels.py", "writes the panel: the episodes that are evaluated"),
         ("README.md", "the rules, for people"),
     ):

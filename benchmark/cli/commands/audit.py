@@ -22,7 +22,10 @@ def run(arguments: argparse.Namespace) -> int:
     entry = read_accepted(Path(arguments.folder))
     source = find_model(arguments.model)
     if source.path is None:
-        raise UserError(f"--model {arguments.model}: the weights themselves are needed")
+        raise UserError(
+            f"--model {arguments.model}: an audit needs the model's weights; give an init, "
+            "a folder or a hub id"
+        )
     named = [
         point
         for point in entry.checkpoints

@@ -70,7 +70,7 @@ def play(
     options = _engine_options(arguments, plan)
     kind = choose_kind(options)
     if kind == "transformers" and arguments.engine == "auto" and idle_gpu():
-        say("note: there is a GPU here, and vLLM is not installed: `make install-vllm` adds it")
+        say("note: this machine has a GPU but no vLLM; install it with `make install-vllm`")
     out = given
     try:
         source = _source(arguments, kind)
@@ -142,7 +142,7 @@ async def _evaluate(
             if arguments.retry_errors and (retried := folder.drop_errors()):
                 say(f"playing {retried} episodes that ended in an error again")
             if folder.records:
-                say(f"resuming {out}: {len(folder.records)} episodes are there")
+                say(f"resuming {out}: {len(folder.records)} episodes are done")
             sys.stdout.flush()
             records = folder.records.values()
             with Progress(
@@ -185,7 +185,7 @@ def _say_what_runs(folder: RunFolder, plan: Plan, engine: Engine) -> None:
     engine_text = ", ".join(str(fact) for fact in (engine.name, *shown) if fact)
     protocol = f"{protocol_text(manifest.panels)} protocol {plan.fingerprint[:8]}"
     if manifest.overrides:
-        protocol += f", except {', '.join(manifest.overrides)} (no entry for the leaderboard)"
+        protocol += f", except {', '.join(manifest.overrides)} (cannot be submitted)"
     say(
         f"{manifest.model.text} on {engine_text}; {protocol}, "
         f"{counted(len(plan.keys()), 'episode')} -> {folder.path}"
@@ -212,8 +212,8 @@ def _notes_on_server(facts: Mapping[str, Any], plan: Plan) -> Iterator[str]:
         )
     if any(planned.task.info.unit == "trajectory" for planned in plan.panels):
         yield (
-            "the server renders earlier turns of a conversation again; engines in this process "
-            "go on from their token ids, which some chat templates would write in another way"
+            "the server tokenizes earlier turns of a conversation again; in-process engines reuse "
+            "their token ids; with some chat templates the two differ"
         )
 
 

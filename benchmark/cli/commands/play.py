@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     about = task.info.presentation
     console.print(plain(f"{about.title}, episode {entry.id} of {panel.name}: {about.summary}"))
     if asked := task.describe(entry):
-        console.print(plain(f"asked for: {asked}"))
+        console.print(plain(f"instruction: {asked}"))
     console.print(plain(_help(task)))
     episode = task.episode(entry, panel.info.max_turns)
     reward = 0.0

@@ -73,8 +73,8 @@ def _check_needed(settings: Settings, manifest: Manifest) -> None:
             dangerous = known is not None and value in known.dangerous
             if not dangerous or all(panel.get(name) != value for panel in played):
                 raise UserError(
-                    f"--set {task}.{name}={value} has no effect: a replay has the settings of its "
-                    "run, and this only allows a dangerous one of them"
+                    f"--set {task}.{name}={value} has no effect: a replay uses the settings of its "
+                    "run, and --set can only allow a dangerous one of these"
                 )
 
 

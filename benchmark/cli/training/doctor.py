@@ -43,8 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
         for option in ("task", "recipe", "scale", "set", "serve_gpus"):
             if getattr(arguments, option):
                 raise UserError(
-                    f"--{option.replace('_', '-')} needs --init: it is about the policy that is to "
-                    "be trained"
+                    f"--{option.replace('_', '-')} needs --init: it applies to the policy to be "
+                    "trained"
                 )
     out = Path(arguments.out or "runs")
     if out.exists() and not out.is_dir():

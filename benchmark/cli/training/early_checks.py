@@ -40,9 +40,10 @@ def check_run(training: "TrainingRun", processes: int) -> None:
     seen = [task.info.name for task in training.tasks if task.settings().get(VIEW) == IMAGES]
     if processes > 1 and 0 < len(seen) < len(training.tasks):
         raise UserError(
-            f"several training processes do not go with images in some tasks ({', '.join(seen)}) "
-            "and none in others: in a forward pass, one process would need the image side of the "
-            "model and another one not; use one process (--gpus 1), or train these tasks apart"
+            "several training processes cannot train with images in some tasks "
+            f"({', '.join(seen)}) and none in others: in a forward pass, one process would need "
+            "the vision encoder and another would not; use one process (--gpus 1), or train these "
+            "tasks separately"
         )
 
 
@@ -54,8 +55,8 @@ def inert_text(training: "TrainingRun") -> str | None:
         return None
     return (
         "note: an update has one optimizer step, whose old policy is the current one: ratios are "
-        "1, and clipping and the sequence mask do nothing; methods that differ in them alone are "
-        "the same (optimization.mini_batches, optimization.epochs)"
+        "1, and clipping and the sequence mask do nothing; methods that differ only in these are "
+        "identical (to change this: optimization.mini_batches, optimization.epochs)"
     )
 
 

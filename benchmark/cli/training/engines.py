@@ -170,19 +170,19 @@ def check_engine(training: "TrainingRun", arguments: argparse.Namespace, process
         return
     if crossing:
         raise UserError(
-            "--sleep does not go with cross-policy sampling: it needs two engines, and vLLM lets "
-            "one engine of a process sleep"
+            "--sleep does not work with cross-policy sampling, which needs two engines: vLLM lets "
+            "only one engine per process sleep; remove --sleep"
         )
     if training.config.rollout.max_staleness is not None:
         raise UserError(
-            "--sleep does not go with asynchronous rollouts: the engine plays while the policy "
-            "learns"
+            "--sleep does not work with asynchronous rollouts: the engine plays while the policy "
+            "learns; remove --sleep"
         )
 
 
 def _check_engines_of_processes(training: "TrainingRun", arguments: argparse.Namespace) -> None:
     """See `check_engine`; vLLM is in each of several processes."""
-    said = "in-process vLLM in several training processes does not go with"
+    said = "in-process vLLM in several training processes does not work with"
     if training.config.sampling.cross_policy is not None:
         raise UserError(
             f"{said} cross-policy sampling, which needs two engines; use one GPU (--gpus 1), or "

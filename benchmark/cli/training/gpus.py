@@ -36,13 +36,13 @@ def divide(arguments: argparse.Namespace) -> "GpuPlan":
     from baselines.launch.plan import plan_gpus, visible_gpus
 
     if "WORLD_SIZE" in os.environ:
-        raise UserError("--gpus starts the processes itself: leave the launcher out, or --gpus")
+        raise UserError("--gpus starts the processes itself: remove the launcher or --gpus")
     if arguments.endpoint or arguments.engine not in ("auto", "vllm"):
         raise UserError("--gpus starts vLLM itself: leave out --engine and --endpoint")
     if arguments.tensor_parallel_size:
         raise UserError(
-            "--gpus starts one engine on each GPU that has any: leave out --tensor-parallel-size, "
-            "or start servers yourself and name them with --endpoint"
+            "--gpus starts engines on one GPU each: leave out --tensor-parallel-size, or start "
+            "servers yourself and pass them with --endpoint"
         )
     # What a run would cost can be asked on any machine.
     names = tuple(map(str, range(arguments.gpus))) if arguments.dry_run else visible_gpus()
@@ -157,8 +157,8 @@ def fit(
         if arguments.dry_run:
             return training, lack
         raise UserError(
-            f"{lack}; --dry-run shows the parts, and --set "
-            f"optimization.micro_batch_tokens={found.tokens} starts it all the same"
+            f"{lack}; --dry-run shows the breakdown, and --set "
+            f"optimization.micro_batch_tokens={found.tokens} starts the run anyway"
         )
     if found.tokens == chosen:
         return training, None

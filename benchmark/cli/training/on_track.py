@@ -32,7 +32,7 @@ def find_track(arguments: argparse.Namespace) -> Track | None:
         if arguments.results is not None:
             raise UserError("--results needs a --track: it holds a track's tuned learning rates")
         if arguments.tuning is not None:
-            raise UserError("--tuning needs a --track: it holds the search for a rate of its grid")
+            raise UserError("--tuning needs a --track: it holds the search over the track's rates")
         return None
     track = load_track(arguments.track)
     given = [name for name in ("init", "task", "scale") if getattr(arguments, name) is not None]

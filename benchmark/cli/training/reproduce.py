@@ -47,8 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     for _, commands in plans:
         if (why := obstacle(commands.device)) is not None:
             say(
-                f"note: seed {commands.seed} was trained {why}: its weights will be others, and "
-                "success is what can be compared",
+                f"note: seed {commands.seed} was trained {why}: its weights will differ, so only "
+                "success can be compared",
                 file=sys.stderr,
             )
     if arguments.dry_run:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 _REPEAT = (
     "To repeat the run, give the command again with another --out. With --dry-run it prints its",
-    "settings: they, and the hash of the init, must be those that stand here. Addresses of servers",
-    "are not written down.",
+    "settings: they, and the hash of the init, must match those listed here. Server addresses",
+    "are not recorded.",
 )
 
 

@@ -134,7 +134,7 @@ def _open_run(arguments: argparse.Namespace) -> "tuple[TrainingRun, None]":
     made_for = with_init_settings(arguments.init, parse_settings(of_tasks), names)
     training = _run_of(arguments, init, config, chosen_tasks(names, of_tasks, made_for))
     if corrects_by_default(training, choose_kind(engine_options(training, arguments)), own):
-        _note(f"tis_cap={TIS_CAP:g}: the engine is not the trainer (--set tis_cap=null: off)")
+        _note(f"tis_cap={TIS_CAP:g}, as engine and trainer may differ (--set tis_cap=null: off)")
         training = replace(training, config=config.model_copy(update={"tis_cap": TIS_CAP}))
     return training, None
 

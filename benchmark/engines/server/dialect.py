@@ -177,8 +177,8 @@ def advice(text: str) -> str:
     if found := _FIXED.search(text):
         name = found[1].lower()
         return (
-            f"; the server fixes its {name}: --temperature 1 --top-p 1 asks for no other (another "
-            "protocol)"
+            f"; the server does not let requests change {name}: use --temperature 1 --top-p 1 (a "
+            "different protocol)"
         )
     return ""
 

@@ -67,7 +67,9 @@ def be_batch_invariant(cuda: bool) -> None:
     if not cuda:
         raise UserError("--batch-invariant needs an NVIDIA GPU: vLLM has no such kernels for CPUs")
     if "vllm" in sys.modules and os.environ.get(BATCH_INVARIANT) != "1":
-        raise UserError(f"vLLM is running without it; start again with {BATCH_INVARIANT}=1")
+        raise UserError(
+            f"vLLM was loaded without --batch-invariant; start again with {BATCH_INVARIANT}=1"
+        )
     os.environ[BATCH_INVARIANT] = "1"
 
 

@@ -81,7 +81,7 @@ def check_copies(entry: Entry, context: Context) -> list[Finding]:
         for path, known in other.logs.items():
             for file, numbers in logs.items():
                 if equal := equal_updates(numbers, known.hashes):
-                    problem = f"{equal} updates have the numbers of {folder}/{path}"
+                    problem = f"{equal} updates have the same numbers as {folder}/{path}"
                     fix = "send the logs of your own training runs"
                     findings.append(Finding(file, "", problem, fix))
         if len(findings) == before:
@@ -134,7 +134,7 @@ def _check_order(
         for run, theirs in product(mine, other.runs)
     )
     equal = (
-        f"{count} updates of {path} have the numbers of this entry's {file}"
+        f"{count} updates of {path} have the same numbers as this entry's {file}"
         for (file, numbers), (path, known) in product(logs.items(), other.logs.items())
         if (count := equal_updates(numbers, known.hashes, min(known.updates, len(numbers))))
     )
@@ -302,7 +302,7 @@ def _likeness(mine: AcceptedRun, theirs: AcceptedRun, name: str) -> str | None:
         return None
     return (
         f"{found.alike} of {found.common} episodes, {found.alike_failed} of {found.failed} "
-        f"failures among them, were played as in {name}, which is of {theirs.model.text}"
+        f"failures among them, were played as in {name}, a run of {theirs.model.text}"
     )
 
 

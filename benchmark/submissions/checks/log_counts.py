@@ -92,7 +92,7 @@ def _fault_of_update(update: Update) -> str | None:
     stepped = bool(update.values.get("policy/optimizer_steps"))
     lost = sum(name in update.nonfinite for name in _OF_STEPS)
     if stepped and (_fractions(update) < FRACTIONS or 2 * lost > len(_OF_STEPS)):
-        return "has optimizer steps, but most of its numbers are missing, whole or not finite"
+        return "has optimizer steps, but most of its numbers are missing, integers or not finite"
     for share, of in _COUNTED.items():
         rate, count = update.values.get(share), update.values.get(of)
         if rate is not None and count is not None and not _is_count(rate, count):

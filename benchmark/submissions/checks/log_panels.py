@@ -168,8 +168,8 @@ def check_choice(trained: Sequence[tuple[ReadCheckpoint, TrainingLog]]) -> Itera
     if not near or all(end in of for of, end in zip(near, last, strict=True)):
         return
     if not set.intersection(*near):
-        problem = "are near the last validation in some logs only, and in all logs near no update"
-        fix = "evaluate last/ of every seed, or the checkpoints after one update, chosen beforehand"
+        problem = "match the last validation in only some logs, and no one update in all logs"
+        fix = "evaluate last/ of every seed, or every seed after the same update, chosen beforehand"
         yield Finding(SUBMISSION, "checkpoints", problem, fix)
 
 

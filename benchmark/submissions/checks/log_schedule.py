@@ -69,7 +69,7 @@ def _is_option(value: Any) -> bool:
 
 _READ: Final[Mapping[tuple[str, str], tuple[Callable[[Any], bool], str]]] = {
     ("optimization", "updates"): (_is_positive, "a count"),
-    ("optimization", "learning_rate"): (_is_rate, "a rate with a point"),
+    ("optimization", "learning_rate"): (_is_rate, "a decimal number"),
     ("optimization", "warmup_updates"): (
         lambda n: type(n) is int and 0 <= n <= MAX_COUNT,
         "a count",
@@ -148,7 +148,7 @@ def check_schedule(log: TrainingLog) -> Iterator[Finding]:
     last = len(log.updates)
     if last > schedule.updates:
         problem = f"ends at update {last}, but the configuration says {schedule.updates}"
-        fix = "train to the end that the configuration names: a longer run is one of its own"
+        fix = "train for the configured number of updates; a longer run is a separate run"
         yield Finding(file, "updates", problem, fix)
         return
     if last < schedule.updates and early_stop(log) is None:

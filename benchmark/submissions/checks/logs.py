@@ -91,13 +91,13 @@ def check_foreign_logs(entry: Entry, _context: Context) -> Iterator[Finding]:
         problem = f"seeds {without} have no log of {kinds[0]}" if without else (
             f"there are logs of {' and '.join(kinds)}"
         )  # fmt: skip
-        fix = "send all logs of one trainer or none: selected seeds do not measure it"
+        fix = "send one trainer's logs for every seed, or none: a selection would mislead"
         yield Finding(SUBMISSION, "checkpoints", problem, fix)
     for reading in readings:
         yield from _check_success(reading)
     for first, other in combinations([reading.run for reading in readings], 2):
         if equal := _equal_curves(first, other):
-            problem = f"{equal} updates have the numbers of {first.name}"
+            problem = f"{equal} updates have the same numbers as {first.name}"
             yield Finding(other.name, "", problem, "send the log of each training")
     try:
         recipe_stability([reading.run for reading in readings], resamples=1)
@@ -155,7 +155,7 @@ def _check_seeds(entry: Entry, logs: Sequence[TrainingLog]) -> Iterator[Finding]
     traces = [(log, traced(log)) for log in logs]
     for (first, theirs), (other, mine) in combinations(traces, 2):
         if equal := equal_updates(mine, all_hashes(theirs)):
-            problem = f"{equal} updates have the numbers of {first.path}"
+            problem = f"{equal} updates have the same numbers as {first.path}"
             yield Finding(str(other.path), "", problem, "send the log of each training")
     for first, other in combinations(logs, 2):
         if equal := equal_validations(first, other):

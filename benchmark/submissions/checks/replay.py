@@ -22,8 +22,8 @@ _OF_ENTRY = (
     "send fewer panels at once, or answers whose programs end sooner",
 )
 _IN_BUILD = (
-    "the time of this build ended before the replay",
-    "build again with the same file of replays: what held is not replayed again",
+    "this build ran out of time before the replay finished",
+    "build again with the same --replays file: verified records are not replayed",
 )
 """What is wrong, and what to do, where a replay was ended."""
 

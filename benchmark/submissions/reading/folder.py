@@ -237,9 +237,9 @@ def _check_stored(folder: Path, file: StoredFile, size: int | None) -> list[Find
         return [Finding(file.path, "", f"cannot be read: {error.strerror}", "add the file")]
     fix = "list the file's real size and hash, or rebuild the folder with submit prepare"
     if size != file.bytes:
-        return [Finding(file.path, "bytes", f"{size:,}, {file.bytes:,} are stated", fix)]
+        return [Finding(file.path, "bytes", f"is {size:,}, but {file.bytes:,} are stated", fix)]
     if digest != file.sha256:
-        problem = f"{digest_text(digest)}, {digest_text(file.sha256)} is stated"
+        problem = f"is {digest_text(digest)}, but {digest_text(file.sha256)} is stated"
         return [Finding(file.path, "sha256", problem, fix)]
     return []
 

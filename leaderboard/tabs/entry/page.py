@@ -57,8 +57,8 @@ _PROOFS: Final = {
     "init: fixed": "starts from a registered init (hash declared by the authors)",
     "init: open": "starts from a checkpoint that is not registered",
     "re-run": "maintainers evaluated the weights again",
-    "rerun failed": "maintainers evaluated the weights again, and the records do not hold. It may "
-    "be chance: see what was repeated",
+    "rerun failed": "maintainers evaluated the weights again, and the results did not match. This "
+    "may be chance: see what was repeated",
     "first updates trained again": "maintainers repeated the beginning of every training. It "
     "doesn't prove which model chose the evaluated actions",
 }

@@ -76,7 +76,7 @@ def _about(row: BoardRow) -> str:
             f"With a model: train every seed again ({', '.join(logged)}; --seed chooses one) with "
             "the configuration of its log, play the panels, and compare weights, logs and success. "
             "On one CPU thread in float32, with the same versions and vector instructions, the "
-            "weights are equal to the bit."
+            "weights are identical bit for bit."
         )
     if kinds == {"policy"}:
         return "Play the panels again by the same program."
@@ -85,4 +85,4 @@ def _about(row: BoardRow) -> str:
             "With the weights, which the authors may offer (submission.json says where): give your "
             "copy, with the hash shown above, instead of the angle brackets."
         )
-    return "With the weights: play the panels again. On another device single answers may differ."
+    return "With the weights: play the panels again. On other hardware some answers may differ."

@@ -214,7 +214,13 @@ REFUSED: dict[str, tuple[str, ...]] = {
     "cross-policy sampling, which needs two": (
         *("--gpus", "8", "--serve-gpus", "0", "--recipe", "agentrl"),
     ),
-    "vLLM lets one engine of a process sleep": ("--gpus", "1", "--sleep", "--recipe", "agentrl"),
+    "only one engine per process sleep": (
+        "--gpus",
+        "1",
+        "--sleep",
+        "--recipe",
+        "agentrl",
+    ),
     "plays while the policy learns": ("--gpus", "1", "--sleep", "--async-rollouts"),
     "--weights-nccl takes HOST:PORT": ("--gpus", "8", "--weights-nccl", "foo"),
     "use --weights-folder or --weights-nccl, not both": (

@@ -76,7 +76,7 @@ def test_importing_the_packages_imports_neither_torch_nor_vllm() -> None:
         (["eval", "--engine", "openai", "--model", "x"], "needs at least one --endpoint"),
         (
             ["eval", "--engine", "vllm", "--model", "x", "--endpoint", "http://x"],
-            "--endpoint does not go with --engine vllm",
+            "--endpoint does not work with --engine vllm",
         ),
         (
             ["eval", "--engine", "expert", "--temperature", "-1"],

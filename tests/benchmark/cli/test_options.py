@@ -59,7 +59,7 @@ def refused(capsys: pytest.CaptureFixture[str], words: str) -> str:
         ("eval --seed -5", "--seed: must be an integer of at least 0, not '-5'"),
         (
             "eval --engine random --task sokoban --repeats 99999999999",
-            "the run has 25,599,999,999,744 episodes, and one has at most 1,000,000",
+            "the run has 25,599,999,999,744 episodes, more than the limit of 1,000,000",
         ),
         ("train --recipe grpo --serve-gpus 1", "--serve-gpus has no effect without --gpus"),
         (
@@ -198,7 +198,7 @@ def test_a_gpu_without_vllm_is_said(
     monkeypatch.setattr("benchmark.engines.choose._NVIDIA", driver)
     monkeypatch.setattr("benchmark.engines.choose.find_spec", lambda name: None)
     words = ["eval", "--model", "tiny-sokoban", "--limit", "1", "--max-tokens", "2", "--out"]
-    note = "note: there is a GPU here, and vLLM is not installed: `make install-vllm` adds it\n"
+    note = "note: this machine has a GPU but no vLLM; install it with `make install-vllm`\n"
     driver.touch()
     assert main([*words, str(tmp_path / "with")]) == 0
     assert note in capsys.readouterr().out

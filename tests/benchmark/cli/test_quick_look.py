@@ -123,7 +123,7 @@ def test_a_model_of_another_task_is_told_so(
     assert "--- prompt 1, as the model got it\n<|im_start|>user\n" in out
     assert "<|im_end|>\n<|im_start|>assistant\n" in out
     assert "100% of responses were cut, most at 4 tokens: --max-tokens 4096 gives room" in out
-    assert "0% of responses keep the format; the first that does not: " in out
+    assert "0% of responses follow the format; the first that does not: " in out
 
 
 def test_a_thought_that_a_server_began_is_seen_in_the_responses(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_a_thought_that_a_server_began_is_seen_in_the_responses(tmp_path: Path) 
         for record in records
     ]
     (note,) = notes_of(manifest, lost)
-    assert "0% of responses keep the format; the first that does not: 'up</think><action>'" in note
+    assert "follow the format; the first that does not: 'up</think><action>'" in note
     assert "--protocol thinking takes what follows" in note
     panels = tuple(replace(panel, name=THINKING) for panel in manifest.panels)
     (note,) = notes_of(manifest.model_copy(update={"panels": panels}), lost)

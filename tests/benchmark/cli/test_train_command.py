@@ -412,7 +412,7 @@ def _init() -> Path:
         (["--engine", "openai"], "--engine openai needs at least one --endpoint URL"),
         (
             ["--endpoint", "http://x", "--engine", "vllm"],
-            "--endpoint does not go with --engine vllm",
+            "--endpoint does not work with --engine vllm",
         ),
         (
             ["--dry-run", "--recipe", "grpo", "--set", "unit=trajectory"],

@@ -107,7 +107,7 @@ def test_several_processes_with_engines_play_and_learn_in_turns(
     assert engines.has_engine(*chosen(), accelerator)  # transformers
     assert not engines.has_engine(*chosen(*SERVER), accelerator)
     for own in (("--tensor-parallel-size", "2"), ("--async-rollouts",)):
-        with pytest.raises(UserError, match=f"does not go with {own[0]}"):
+        with pytest.raises(UserError, match=f"does not work with {own[0]}"):
             engines.check_engine(*chosen("--engine", "vllm", *own), processes=2)
 
 

@@ -297,7 +297,7 @@ def test_without_a_track_an_init_is_needed(capsys: pytest.CaptureFixture[str]) -
 def test_a_tuning_is_of_a_track(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["train", "--recipe", "grpo", "--init", "tiny-sokoban", "--tuning", "shared"]
     line = refused(capsys, main(command))
-    assert "--tuning needs a --track: it holds the search for a rate of its grid" in line
+    assert "--tuning needs a --track: it holds the search over the track's rates" in line
 
 
 def test_several_processes_do_not_tune(

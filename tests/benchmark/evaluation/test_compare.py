@@ -108,7 +108,7 @@ def test_only_episodes_that_both_have_played_are_compared() -> None:
     assert (panel.only_a, panel.only_b) == (0, 3)
     assert panel.success.difference == newcombe_paired(3, 3, 0, 1)
     text = comparison_text(comparison)
-    assert "  note: incomplete: A lacks 2 plays, B 2; the same `eval` command again plays" in text
+    assert "  note: incomplete: A lacks 2 plays, B 2; run the same `eval` commands again" in text
     assert "  note: left out: 2 episodes that only one of the runs" in text
     assert "note" not in comparison_text(compare(*runs_of((4, 1, 3, 2)), TASKS))
 

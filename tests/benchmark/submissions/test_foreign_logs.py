@@ -97,7 +97,7 @@ def test_one_log_for_two_trainings(copy: Copy) -> None:
     copy.write("training/s1.log.zst", copy.read("training/s0.log.zst"))
     (finding,) = check(copy.folder).findings
     assert finding.text.startswith(
-        "training/s1.log.zst: 3 updates have the numbers of training/s0.log.zst"
+        "training/s1.log.zst: 3 updates have the same numbers as training/s0.log.zst"
     )
 
 
@@ -108,7 +108,7 @@ def test_the_log_of_another_entry(made: Path, copy: Copy) -> None:
     texts = [
         finding.text for finding in check(copy.folder, [AcceptedEntry.of(verdict.entry)]).findings
     ]
-    wanted = "3 updates have the numbers of 20260102_trl/training/s0.log.zst"
+    wanted = "3 updates have the same numbers as 20260102_trl/training/s0.log.zst"
     assert any(wanted in text for text in texts)
 
 

@@ -189,7 +189,7 @@ def test_seeds_are_never_invented(tmp_path: Path, expert_run: Path, random_run: 
         for s in (7, 3)
     ]
     assert [part.seed for part in parts_of([one, two], logs, [7, 3])] == [7, 3]
-    with pytest.raises(UserError, match="--seeds 3,7: the training logs say 7,3; remove it"):
+    with pytest.raises(UserError, match="--seeds 3,7: the training logs say 7,3; remove --seeds"):
         parts_of([one, two], logs, [3, 7])
 
 

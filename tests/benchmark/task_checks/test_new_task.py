@@ -93,7 +93,7 @@ def test_a_change_is_found_and_pinned(here: Path, capsys: pytest.CaptureFixture[
     assert "pinned 000000000000...; raise the task's version, then run arlarena-bench" in failed
     said = command(f"{quick} --pin", capsys)
     assert f"changed_path/builtin: trace_sha256 000000000000... -> {pinned[:12]}..." in said
-    assert "plays otherwise than before: raise `version` in TaskInfo" in said
+    assert "now plays differently: raise `version` in TaskInfo" in said
     assert "all checks passed" in said
     assert json.loads(path.read_text())["builtin"]["trace_sha256"] == pinned
     assert "nothing to pin" in command(f"{quick} --pin", capsys)
@@ -196,7 +196,10 @@ def test_a_task_is_made_in_a_folder_that_is_searched(
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("Frozen-Lake", "a task's name has small letters, digits and _ only, not 'Frozen-Lake'"),
+        (
+            "Frozen-Lake",
+            "a task's name has lowercase letters, digits and _ only, not ",
+        ),
         ("sokoban", "there is a task 'sokoban' already"),
         ("numpy", "there is a Python package 'numpy' already"),
         ("taken_folder", "taken_folder already exists; choose another name or --folder"),

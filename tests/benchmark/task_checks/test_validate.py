@@ -260,7 +260,7 @@ def test_a_broken_promise_is_found(make: Callable[[], SmallTask], found: set[str
         (
             Stuck,
             "a reset starts over",
-            "one-box-000: after a reset in the middle it shows otherwise",
+            "one-box-000: after a reset in the middle it shows something different",
         ),
         (
             Endless,

@@ -255,7 +255,7 @@ def test_many_findings_are_cut_off(submissions: Path, folder: Path) -> None:
 def test_no_submissions(folder: Path) -> None:
     found = build(folder, INITS)
     assert (found.accepted, found.content.rows, found.refused) == ((), (), ())
-    with pytest.raises(UserError, match=r"none is not a folder; name that of the submissions"):
+    with pytest.raises(UserError, match="none is not a folder; give the folder with"):
         build(folder / "none", INITS)
 
 

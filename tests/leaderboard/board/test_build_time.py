@@ -37,7 +37,7 @@ def test_a_build_without_time_left_is_published_and_the_next_one_continues(
     first, copy = late.refused
     assert first.id == TRAINED and copy.id == "20260102_zeal"
     (reason,) = first.reasons
-    assert "the time of this build ended before the replay" in reason
+    assert "this build ran out of time before the replay finished" in reason
     assert any(f"is the name of {TRAINED}" in reason for reason in copy.reasons)
     write(late, tmp_path / "board")
     assert load(tmp_path / "board" / "leaderboard.parquet").facts.refused == late.refused
@@ -47,7 +47,7 @@ def test_a_build_without_time_left_is_published_and_the_next_one_continues(
     monkeypatch.setattr("leaderboard.board.build.GRACE_S", 0.0)
     nothing = build(folder, INITS, replays=Replays(file), replay_s=-1)
     assert nothing.accepted == ()
-    assert all("the time of this build is used up" in each.reasons[0] for each in nothing.refused)
+    assert all("this build ran out of time" in each.reasons[0] for each in nothing.refused)
 
 
 @pytest.mark.slow

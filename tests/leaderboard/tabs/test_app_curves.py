@@ -108,7 +108,7 @@ def test_survival_is_listed_step_by_step(boards: Boards) -> None:
         ["a", "10", "2", "1", "50.0", "9.5\u201390.5"],
         ["a", "20", "1", "1", "0.0", "0.0\u201365.8"],
     ]
-    assert "The table tells lines that overlap apart" in text_of(page)
+    assert "The table separates lines that overlap" in text_of(page)
 
 
 def test_the_table_says_why_a_training_was_ended(boards: Boards) -> None:

@@ -139,8 +139,8 @@ def test_what_a_reader_can_do_with_a_training() -> None:
     ("kind", "text"),
     [
         ("folder", "instead of the angle brackets"),
-        ("hub", "On another device single answers may differ."),
-        ("init", "On another device single answers may differ."),
+        ("hub", "On other hardware some answers may differ."),
+        ("init", "On other hardware some answers may differ."),
         ("policy", "Play the panels again by the same program."),
     ],
 )

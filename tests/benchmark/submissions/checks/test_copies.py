@@ -79,7 +79,7 @@ def test_logs_of_another_submission(copies: Copies, trained: Path, other_plays: 
     renamed(copy)
     other_plays(copy)
     logs = [f"training/s{seed}.jsonl.zst" for seed in (0, 1)]
-    text = "updates have the numbers of 20260102_trained"
+    text = "updates have the same numbers as 20260102_trained"
     assert problems(copy, trained) == [f"{log}: 20 {text}/{log}" for log in logs]
     other_logs(copy, 9 / 20)
     assert problems(copy, trained) == [f"{log}: 11 {text}/{log}" for log in logs]
@@ -126,7 +126,7 @@ def test_one_changed_number_of_many_makes_nothing_new(copies: Copies, trained: P
         sum(f"{EPISODES} of {EPISODES} episodes have the answers" in problem for problem in found)
         == 2
     )
-    assert sum("20 updates have the numbers" in problem for problem in found) == 2
+    assert sum("20 updates have the same numbers" in problem for problem in found) == 2
 
 
 def test_weights_play_a_panel_once_whatever_they_are_called(copies: Copies, trained: Path) -> None:

@@ -93,7 +93,7 @@ def test_seeds_show_their_last_weights_or_those_after_one_update(
 ) -> None:
     found = list(check_choice([(half(), log_over(*solved)) for solved in logs]))
     assert [each.problem for each in found] == [
-        "are near the last validation in some logs only, and in all logs near no update"
+        "match the last validation in only some logs, and no one update in all logs"
     ] * (not accepted)
 
 

@@ -109,7 +109,7 @@ def test_a_build_that_ends_says_nothing_of_an_entry(policy: Path, tmp_path: Path
     replays = Replays(tmp_path / "replays.json")
     context = Context(INITS, env_processes=1, replays=replays, build_until=time.monotonic() - 1)
     (finding,) = check_submission(policy, context).findings
-    assert finding.problem.startswith("the time of this build ended before the replay; 0 of 256")
+    assert finding.problem.startswith("this build ran out of time before the replay finished; 0")
     assert context.unfinished
     assert checked(policy, replays).accepted
 

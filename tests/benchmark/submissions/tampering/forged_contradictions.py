@@ -269,7 +269,7 @@ FORGERIES = [
         "numbers that are said not to be finite",
         "trained",
         logs(not_finite),
-        f"{LOG}, update 1: has optimizer steps, but most of its numbers are missing, whole or not",
+        f"{LOG}, update 1: has optimizer steps, but most of its numbers are missing, integers",
     ),
     Forgery(
         "two names for one panel",

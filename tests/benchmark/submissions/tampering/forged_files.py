@@ -136,8 +136,8 @@ PATH = "files.1.path: String should match pattern"
 URL = "files.1.url: not a file of a dataset on the hub"
 FORGERIES = [
     Forgery("wrong hash", "policy", listed(sha256="0" * 64), f"{RECORDS}, sha256: "),
-    Forgery("wrong size", "policy", listed(bytes=7), ", 7 are stated"),
-    Forgery("wrong content size", "policy", listed(content_bytes=20_000), "more bytes, 20,000 are"),
+    Forgery("wrong size", "policy", listed(bytes=7), ", but 7 are stated"),
+    Forgery("wrong content size", "policy", listed(content_bytes=20_000), "bytes, but 20,000 are"),
     Forgery("more content stated", "policy", listed(content_bytes=10**7), "10,000,000 are stated"),
     Forgery("more stored than packed", "policy", at_length(2**33), "8,589,934,592 bytes, at most"),
     Forgery("not a hash", "policy", listed(sha256="0" * 63), "files.1.sha256: String should match"),
