@@ -163,8 +163,10 @@ def own_plays(folder: Path, reruns: Reruns) -> frozenset[Place]:
         folder: The entry's folder; it was read before.
         reruns: All that there is (`read_reruns`).
     """
-    last = last_of(reruns_of(folder, reruns), "episodes")
-    if last is None or last.sample is None or last.submission_sha256 is None or not last.holds:
+    # What a person wrote by hand names no episodes: it neither proves a play nor takes one back.
+    signed = [each for each in reruns_of(folder, reruns) if each.submission_sha256 is not None]
+    last = last_of([each for each in signed if each.sample is not None], "episodes")
+    if last is None or last.sample is None or not last.holds:
         return frozenset()
     return frozenset(
         (panel.run, panel.task, panel.panel) for panel in last.sample.panels if panel.own_play

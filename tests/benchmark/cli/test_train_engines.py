@@ -184,12 +184,15 @@ def test_a_sleeping_engine_needs_its_share_while_episodes_are_played(
 def test_a_share_that_vllm_cannot_start_in_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from vllm.config import CacheConfig
+
     policy = ("--init", str(large(tmp_path / "4b")), "--task", "alfworld", "--scale", "paper")
     monkeypatch.setattr(gpus, "smallest_gpu", lambda: 131.0)
     # 7.5 GiB of weights in bfloat16, and keys and values of a row.
     beside = ("--engine", "vllm", "--gpu-memory-utilization", "0.05")
     with pytest.raises(UserError, match=r"vLLM needs \d\.\d GiB or more .* and 6.6 GiB of each"):
         gpus.fit(*chosen(*policy, *beside))
+    assert CacheConfig().gpu_memory_utilization == engines.SERVER_SHARE
     # The trainer has room on its six GPUs, and servers on theirs would not start.
     divided = plan.plan_gpus(8, None, tuple("01234567"))
     served = (*policy, "--gpus", "8")

@@ -41,6 +41,12 @@ def test_what_was_played_alike_is_accepted_once_its_weights_have_played_it_again
     assert found({copy.folder.name: (unsigned,)}) == [True, True]
     settled = rerun_record(copy.folder)
     assert found(settled) == []
+    name, by_hand = copy.folder.name, record.model_copy(update={"sample": None})
+    (failed,) = rerun_record(copy.folder, holds=False)[name]
+    # A note by hand takes nothing back. Of what was played, the last rerun decides.
+    assert found({name: (record, by_hand)}) == []
+    assert found({name: (record, failed)}) == [True, True]
+    assert found({name: (failed, record)}) == []
     copy.about(lambda about: about.update(contact="Someone else"))
     assert found(settled) == [True, True]
 
