@@ -184,7 +184,7 @@ class Trainer:
             await self._validate()
 
     def _say_where(self, start: Start) -> None:
-        """Warn if the run began on a CPU that computes otherwise: such a run cannot be repeated bit for bit."""
+        """Warn if the run began on a CPU that computes otherwise: bits cannot be repeated then."""
         began, here = start.engine.get(DEVICE_NAME), self.engine.describe().get(DEVICE_NAME)
         kinds = instructions(began), instructions(here)
         if None in kinds or not self.accelerator.is_main_process:
