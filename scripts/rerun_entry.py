@@ -14,7 +14,8 @@ which was fetched before, and only a rerun may be missing (submissions/README.md
 then where it will be, `submissions/NAME`.
 
 What comes out is written into `reruns.yaml` in the folder of submissions, also if it does not hold,
-which is exit code 1.
+which is exit code 1. Only updates that differ from a log that names no CPU are not: the CPU may be
+why.
 """
 
 import argparse
@@ -34,10 +35,10 @@ from baselines.tracks.registry import load_track
 from benchmark.cli.commands.submit import context_here
 from benchmark.commands_of_entry import commands_of
 from benchmark.engines.core.chat import Chat
-from benchmark.engines.core.devices import DEVICE_NAME, obstacle, repeating
+from benchmark.engines.core.devices import DEVICE_NAME, instructions, obstacle, repeating
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.files import write_atomically
-from benchmark.logs.training_log import LOG, read_training_log
+from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
 from benchmark.models import downloaded, same_weights
 from benchmark.stats.formatting import points_text
 from benchmark.submissions.check import check_submission, read_accepted, read_others
@@ -251,11 +252,26 @@ def _begun(point: ReadCheckpoint, updates: int) -> str | None:
                 time.sleep(POLL_S)
             training.terminate()
         again = read_training_log(log, allow_torn=True)
-    found = same_start(point.log, again, updates)
+    return _difference(point.log, again, updates)
+
+
+def _difference(recorded: TrainingLog, again: TrainingLog, updates: int) -> str | None:
+    """Where the first updates differ, and on which devices; None if they do not.
+
+    Raises:
+        UserError: They do, and the log names no CPU: another one computes otherwise.
+    """
+    found = same_start(recorded, again, updates)
     if found is None:
         return None
-    devices = [each.start.engine.get(DEVICE_NAME, "not recorded") for each in (point.log, again)]
-    return f"{found} (device: {devices[0]}, here {devices[1]})"
+    devices = [each.start.engine.get(DEVICE_NAME, "not recorded") for each in (recorded, again)]
+    text = f"{found} (device: {devices[0]}, here {devices[1]})"
+    if instructions(recorded.start.engine.get(DEVICE_NAME)) is None:
+        raise UserError(
+            f"{text}: the log does not name the CPU of the training, and another CPU computes "
+            "otherwise, so that this difference shows nothing; no rerun is recorded"
+        )
+    return text
 
 
 def _has(log: Path, updates: int) -> bool:

@@ -131,3 +131,23 @@ def test_updates_are_not_trained_again_without_the_instructions_of_their_cpu(
     monkeypatch.setattr(devices, "_CPUINFO", tmp_path / "cpuinfo")
     with pytest.raises(UserError, match="seed 0: trained with AVX512, which this CPU lacks"):
         rerun_entry._begun(replace(entry.checkpoints[0], log=log), 1)
+
+
+def test_updates_that_differ_count_only_where_the_log_names_its_cpu() -> None:
+    """Another CPU computes otherwise, which proves nothing about the entry."""
+    (folder,) = (ROOT / "submissions").glob("*_gigpo-sokoban-stress")
+    log = read_accepted(folder).checkpoints[0].log
+    assert log is not None
+    first, *rest = log.updates
+    name, value = next(iter(first.values.items()))
+    changed = replace(first, values={**first.values, name: value + 1})
+    again = replace(log, updates=(changed, *rest))
+    bare = {key: value for key, value in log.start.engine.items() if key != devices.DEVICE_NAME}
+    nameless = replace(log, start=log.start.model_copy(update={"engine": bare}))
+    named = {**bare, devices.DEVICE_NAME: "AMD EPYC, AVX2"}
+    known = replace(log, start=log.start.model_copy(update={"engine": named}))
+    found = rerun_entry._difference(known, again, 1)
+    assert found is not None and "AMD EPYC, AVX2" in found
+    assert rerun_entry._difference(nameless, log, 1) is None
+    with pytest.raises(UserError, match="no rerun is recorded"):
+        rerun_entry._difference(nameless, again, 1)
