@@ -212,9 +212,9 @@ def _seeds(logged: Sequence[int], told: Sequence[int] | None, count: int) -> Seq
         return logged
     if told is None and count > 1:
         raise UserError(
-            f"there are {count} checkpoints: give their training logs "
-            "(--training-log), or their seeds in the order of their first runs, such "
-            "as --seeds 0,1,2"
+            f"there are {count} checkpoints and no log that names their seeds: give their seeds in "
+            "the order of their first runs, such as --seeds 0,1,2, or logs of this trainer "
+            "(--training-log)"
         )
     return told or [0]
 

@@ -123,7 +123,7 @@ def early_warning_page(
     blind = precursors.FIRST + precursors.PATIENCE
     return fill(
         TEMPLATE,
-        answer=answer(first, second),
+        answer=answer(first, second, others),
         tracks=_by_track(first, second),
         equal_time=_in_equal_time(first, second),
         collapsed=len(fallen),

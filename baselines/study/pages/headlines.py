@@ -30,11 +30,17 @@ def headlines(
         claims_page: Link to the page of the claims.
     """
     return bullets(
-        [_against_baseline(found, kinds), _collapses(found), _claims(judged, claims_page)]
+        [
+            _against_baseline(found, kinds, claims_page),
+            _collapses(found),
+            _claims(judged, claims_page),
+        ]
     )
 
 
-def _against_baseline(found: Mapping[str, TrackResults], kinds: Mapping[str, Sequence[str]]) -> str:
+def _against_baseline(
+    found: Mapping[str, TrackResults], kinds: Mapping[str, Sequence[str]], page: str
+) -> str:
     """How many methods end higher than the baseline, and how many lower, on each kind of tracks."""
     said = []
     for kind, tracks in kinds.items():
@@ -58,7 +64,8 @@ def _against_baseline(found: Mapping[str, TrackResults], kinds: Mapping[str, Seq
     return (
         f"Methods with three seeds, compared with `{BASELINE}` after equal training episodes: "
         f"{'; '.join(said)}. Higher: the interval of the difference is above 0; nothing is "
-        "corrected for the number of comparisons."
+        f"corrected for the number of comparisons, and all on a track share the seeds of "
+        f"`{BASELINE}`. Where runs collapse, intervals of a few seeds are [too narrow]({page})."
     )
 
 
@@ -81,19 +88,28 @@ def _listed(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def _collapses(found: Mapping[str, TrackResults]) -> str:
-    """Collapsed runs of each method, over the tracks on which any method's collapsed."""
+    """Collapsed runs of each method, over the tracks on which any method's collapsed.
+
+    Runs of which nobody can say whether they have are counted apart.
+    """
     runs: Counter[str] = Counter()
+    unknown: Counter[str] = Counter()
     collapsed: Counter[str] = Counter()
     for results in found.values():
         methods = results.methods.values()
         if any(method.collapsed for method in methods):
             for method in methods:
-                runs[method.recipe] += len(method.runs)
+                runs[method.recipe] += len(method.runs) - method.unknown
+                unknown[method.recipe] += method.unknown
                 collapsed[method.recipe] += len(method.collapsed)
     if not collapsed.total():
         return ""
     order = sorted(+runs, key=lambda name: (-collapsed[name] / runs[name], -runs[name]))
-    counts = [f"`{name}` {collapsed[name]} of {runs[name]}" for name in order]
+    counts = [
+        f"`{name}` {collapsed[name]} of {runs[name]}"
+        + (f" and {unknown[name]} unknown" if unknown[name] else "")
+        for name in order
+    ]
     return f"Collapsed runs, over all tracks with at least one collapse: {', '.join(counts)}."
 
 
@@ -101,9 +117,13 @@ def _claims(judged: Sequence[ClaimVerdict], page: str) -> str:
     if not judged:
         return ""
     counts = Counter(verdict.outcome for verdict in judged)
-    after = sum(v.claim.post_hoc for v in judged if v.outcome == "reproduced")
+    reproduced = [verdict.claim for verdict in judged if verdict.outcome == "reproduced"]
+    after = sum(claim.post_hoc for claim in reproduced)
+    goals = sum(claim.learns is not None and not claim.post_hoc for claim in reproduced)
+    made = f", {goals} a goal that its track was made for" if goals else ""
     return (
         f"Of [{counted(len(judged), 'claim')}]({page}), {counts['reproduced']} are reproduced "
-        f"({after} of them written down when their numbers were known), {counts['contradicted']} "
-        f"contradicted, {counts['not decided']} not decided, {counts['incomplete']} incomplete."
+        f"({after} of them written down when their numbers were known{made}), "
+        f"{counts['contradicted']} contradicted, {counts['not decided']} not decided, "
+        f"{counts['incomplete']} incomplete."
     )

@@ -16,8 +16,14 @@ SPLITS: Final = 100
 """Other splits into halves that the answer is compared with."""
 
 
-def answer(first: Half, second: Half) -> str:
-    """What the test says: a sentence, or a list of points."""
+def answer(first: Half, second: Half, others: Sequence[WatchedRun] = ()) -> str:
+    """What the test says: a sentence, or a list of points.
+
+    Args:
+        first: The half on which the rule is chosen.
+        second: The half on which it is tested.
+        others: Runs on tracks on which none collapsed, or nobody can say whether one did.
+    """
     if not first.runs:
         return "No run has collapsed yet."
     if any({run.fall is None for run in half.runs} != {True, False} for half in (first, second)):
@@ -36,9 +42,9 @@ def answer(first: Half, second: Half) -> str:
         Side.of_rates([len(done.leads) / done.collapsed], done.collapsed),
         Side.of_rates([done.false_alarms / done.healthy], done.healthy),
     )
-    others = _other_splits((*first.runs, *second.runs))
-    low, middle, high = np.percentile(others, (5, 50, 95))
-    lower = sum(each < 100 * margin.value for each in others)
+    drawn = _other_splits((*first.runs, *second.runs))
+    low, middle, high = np.percentile(drawn, (5, 50, 95))
+    lower = sum(each < 100 * margin.value for each in drawn)
     verdict = (
         "Warnings are more frequent than false alarms"
         if margin.low > 0 and low > 0
@@ -64,11 +70,11 @@ def answer(first: Half, second: Half) -> str:
             f"{done.watched} of {counted(done.collapsed, 'collapsed run')} had such a validation. "
             f"{_at_once(rule, second.runs)}"
         )
-    said.append(_by_name((*first.runs, *second.runs)))
+    said.append(_by_name((*first.runs, *second.runs), others))
     return bullets(said)
 
 
-def _by_name(runs: Sequence[WatchedRun]) -> str:
+def _by_name(runs: Sequence[WatchedRun], others: Sequence[WatchedRun]) -> str:
     """What the name of a recipe says at update 0: recipes all of whose runs have collapsed."""
     recipes = dict.fromkeys(run.recipe for run in runs)
     fallen = {
@@ -80,9 +86,17 @@ def _by_name(runs: Sequence[WatchedRun]) -> str:
     warned = sum(len(fallen[recipe]) for recipe in always)
     names = " or ".join(f"`{recipe}`" for recipe in sorted(always))
     collapsed = sum(map(sum, fallen.values()))
+    false = sum(run.recipe in always for run in others)
+    elsewhere = (
+        f" On the other tracks, the same names are false alarms in {false} of "
+        f"{counted(len(others), 'run')}."
+        if others
+        else ""
+    )
     return (
-        f"The recipe alone says more, before the first update: all runs of {names} collapsed. "
-        f"They are {warned} of the {collapsed} collapsed runs, at no false alarm. So a rule that "
+        f"The recipe alone says more, before the first update: all runs of {names} on these "
+        f"tracks collapsed. They are {warned} of the {collapsed} collapsed runs, at no false "
+        f"alarm.{elsewhere} So a rule that "
         "tells recipes apart seems to warn, and what can be learned of a signal within other "
         f"recipes rests on {counted(collapsed - warned, 'run')}. This description is of all runs; "
         "nothing was tested on others."

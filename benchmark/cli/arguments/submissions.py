@@ -164,7 +164,8 @@ def _parts() -> argparse.ArgumentParser:
         "--seeds",
         metavar="N,N,...",
         type=_seeds,
-        help="training seeds in the order of their first runs, if there are no logs",
+        help="training seeds in the order of their first runs, if no logs name them (those of "
+        "other trainers do not)",
     )
     return parser
 

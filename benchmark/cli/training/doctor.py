@@ -93,7 +93,9 @@ def _needs(arguments: argparse.Namespace, machine: "Machine") -> "Needs":
     init = find_model(arguments.init)
     names, mixture = task_shares(arguments.task or list(init.tasks))
     if not names:
-        raise UserError("--task is missing: the init belongs to no particular task")
+        raise UserError(
+            "--task is missing, such as --task sokoban: the init belongs to no particular task"
+        )
     recipe, scale = arguments.recipe or "sampo", arguments.scale or "paper"
     config = resolve(recipe, scale, names, [*mixture, *arguments.set])
     tasks = tuple(load_task(name) for name in names)

@@ -128,7 +128,9 @@ def _open_run(arguments: argparse.Namespace) -> "tuple[TrainingRun, None]":
                 f"{task}, and --set validation.panel={panel} to be validated on that one"
             )
     if not names:
-        raise UserError("--task is missing: the init belongs to no particular task")
+        raise UserError(
+            "--task is missing, such as --task sokoban: the init belongs to no particular task"
+        )
     own, of_tasks = split_settings(arguments, names)
     config = resolve(arguments.recipe, arguments.scale or DEFAULT_SCALE, names, [*mixture, *own])
     made_for = with_init_settings(arguments.init, parse_settings(of_tasks), names)

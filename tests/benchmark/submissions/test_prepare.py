@@ -176,7 +176,7 @@ def test_seeds_are_never_invented(tmp_path: Path, expert_run: Path, random_run: 
     one = rewritten(expert_run, tmp_path / "one", name="a")
     two = rewritten(random_run, tmp_path / "two", name="b")
     with pytest.raises(
-        UserError, match=r"there are 2 checkpoints: give their training logs .* --seeds 0,1"
+        UserError, match=r"there are 2 checkpoints and no log that names .* --seeds 0,1"
     ):
         parts_of([one, two], [])
     assert [part.seed for part in parts_of([two, one], [], [5, 2])] == [5, 2]

@@ -209,8 +209,7 @@ def test_the_overview_stands_between_its_marks(
     assert any(re.fullmatch(r"\| cispo \| .*<br>1 of 1 collapsed \|", x) for x in lines)
     # No method has three seeds. CISPO collapsed in 1 of 1 runs; the others show nothing.
     assert lines[-6:-3] == [
-        "- Collapsed runs, over all tracks with at least one collapse: `cispo` 1 of 1, "
-        "`grpo` 0 of 2, `sampo` 0 of 2.",
+        "- Collapsed runs, over all tracks with at least one collapse: `cispo` 1 of 1.",
         "- Of [2 claims](results/claims.md), 0 are reproduced (0 of them written down when their "
         "numbers were known), 0",
         "  contradicted, 1 not decided, 1 incomplete.",
