@@ -4,12 +4,14 @@ import argparse
 import asyncio
 import json
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmark.cli.from_baselines import find_model
 from benchmark.cli.say import say
 from benchmark.cli.training.choices import task_shares
+from benchmark.cli.training.early_checks import check_run
 from benchmark.cli.training.engines import (
     ENGINE_SHARE,
     check_unserved,
@@ -87,6 +89,7 @@ def _needs(arguments: argparse.Namespace, machine: "Machine") -> "Needs":
     """What the policy that is named would need."""
     from baselines.config.layers import resolve
     from baselines.config.run import TrainingRun
+    from baselines.doctor.machine import Diagnosis
     from baselines.doctor.needs import policy_needs
     from tasks.registry import load_task
 
@@ -116,7 +119,12 @@ def _needs(arguments: argparse.Namespace, machine: "Machine") -> "Needs":
     whole = min((gpu.memory for gpu in machine.gpus), default=whole)
     fixed = any("micro_batch_tokens=" in text for text in arguments.set)
     layout, serving = _layout(training, arguments, machine)
-    return policy_needs(training, machine, layout, serving, whole, not fixed)
+    needs = policy_needs(training, machine, layout, serving, whole, not fixed)
+    try:
+        check_run(training, layout.processes)
+    except UserError as error:
+        return replace(needs, findings=(*needs.findings, Diagnosis(True, str(error))))
+    return needs
 
 
 def _layout(

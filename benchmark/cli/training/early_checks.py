@@ -18,10 +18,12 @@ def check_run(training: "TrainingRun", processes: int) -> None:
         processes: That train.
 
     Raises:
-        UserError: A panel is unknown, a library is not there, the model has no image side to
-            freeze, or several processes would see images in some tasks alone.
+        UserError: A panel is unknown, a library is not there, the init's tokenizer or chat template
+            cannot be used, the model has no image side to freeze, or several processes would see
+            images in some tasks alone.
     """
     from baselines.learning.images import NO_IMAGE_SIDE
+    from benchmark.engines.core.chat import Chat
 
     config, optimization = training.config, training.config.optimization
     panel = config.validation.panel
@@ -35,6 +37,8 @@ def check_run(training: "TrainingRun", processes: int) -> None:
         )
     if optimization.lora is not None and find_spec("peft") is None:
         raise UserError("optimization.lora needs peft: pip install 'arlarena-bench[lora]'")
+    if training.init.path is not None:
+        Chat.load(training.init.path)
     if optimization.freeze_vision and not _reads_images(training):
         raise UserError(NO_IMAGE_SIDE)
     seen = [task.info.name for task in training.tasks if task.settings().get(VIEW) == IMAGES]

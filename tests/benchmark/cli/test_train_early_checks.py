@@ -1,10 +1,12 @@
 """What `train` refuses or says before anything is loaded."""
 
+import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from baselines.inits.registry import find_model
 from benchmark.cli.main import EXIT_USER_ERROR, main, parse
 from benchmark.cli.training import early_checks
 from benchmark.cli.training.early_checks import check_run, inert_text
@@ -38,6 +40,25 @@ def test_what_would_end_a_run_late_is_refused_at_once(
     assert "needs torchao: pip install 'arlarena-bench[gpu]'" in said
     said = refused(capsys, tmp_path, *tiny, "optimization.lora.rank=8")
     assert "needs peft: pip install 'arlarena-bench[lora]'" in said
+
+
+def test_an_init_without_its_tokenizer_is_refused_before_engines_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With `--gpus`, eight of them would have loaded vLLM first."""
+    init = find_model("tiny-sokoban").path
+    assert init is not None
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    for name in ("config.json", "model.safetensors"):
+        shutil.copy(init / name, bare)
+    words = ("--task", "sokoban", "--scale", "paper", "--gpus", "8", "--dry-run")
+    said = refused(capsys, tmp_path, str(bare), *words)
+    assert "has no tokenizer" in said
+    # The doctor lists it beside what else is wrong.
+    doctor = ["doctor", "--init", str(bare), "--task", "sokoban", "--no-smoke"]
+    assert main([*doctor, "--engine", "transformers"]) == 1
+    assert "has no tokenizer" in capsys.readouterr().out
 
 
 def test_images_in_some_tasks_need_one_process() -> None:

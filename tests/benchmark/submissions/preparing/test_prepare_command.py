@@ -103,7 +103,7 @@ def test_the_readme_names_weights_by_their_hash(given: Given) -> None:
 def test_seeds_without_logs_are_told(given: Given, capsys: pytest.CaptureFixture[str]) -> None:
     assert given.prepare(*given.runs) == 2
     assert (
-        "or their seeds in the order of their first runs, such as --seeds"
+        "give their seeds in the order of their first runs, such as --seeds"
         in capsys.readouterr().err
     )
     assert given.prepare(*given.runs, "--seeds", "5,2") == 0
