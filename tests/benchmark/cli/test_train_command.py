@@ -441,4 +441,5 @@ def test_a_folder_of_a_model_without_a_task_needs_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = main(["train", "--recipe", "grpo", "--init", str(_init()), "--out", str(tmp_path)])
-    assert "--task is missing, such as --task sokoban: the init belongs" in refused(capsys, code)
+    said = refused(capsys, code)
+    assert "--task is missing, such as --task sokoban: the init belongs to no" in said

@@ -198,7 +198,7 @@ def test_a_task_is_made_in_a_folder_that_is_searched(
     [
         (
             "Frozen-Lake",
-            "a task's name has lowercase letters, digits and _ only, not ",
+            "a task's name has lowercase letters, digits and _ only, not 'Frozen-Lake'",
         ),
         ("sokoban", "there is a task 'sokoban' already"),
         ("numpy", "there is a Python package 'numpy' already"),

@@ -86,8 +86,8 @@ def test_enough_runs_show_a_warning() -> None:
     assert "5 of the 10 runs of the first half and 5 of the 10 runs of the second half" in text
     # Who knows the recipe needs no signal.
     assert (
-        "all runs of `a` or `b` on these tracks collapsed. They are 10 of the 10 collapsed runs"
-        in text
+        "all runs of `a` or `b` on these tracks collapsed. They are 10 of the 10 collapsed "
+        "runs, at no" in text
     )
     assert "within other recipes rests on 0 runs." in text
     assert unwrapped(early_warning_page(runs(5, 0.5)[::-1])) == text

@@ -222,7 +222,9 @@ FORGERIES = [
         "log of another seed", "trained", other_seed, "line 1, seed: has seed 7, but the check"
     ),
     Forgery("swapped logs", "trained", swapped, "has seed 1, but the checkpoint has seed 0"),
-    Forgery("one log for two seeds", "trained", copied, f"updates have the same numbers as {LOG}"),
+    Forgery(
+        "one log for two seeds", "trained", copied, f"20 updates have the same numbers as {LOG}"
+    ),
     Forgery(
         "log of another init", "trained", start(init=INIT), "starts from other (folder, SHA-256 9"
     ),
