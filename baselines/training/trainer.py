@@ -37,7 +37,7 @@ from baselines.training.tracking import tracker_settings
 from baselines.training.validation import Validator
 from benchmark.engines.core.base import Engine
 from benchmark.engines.core.chat import Chat, quiet_transformers
-from benchmark.engines.core.devices import DEVICE_NAME, as_on_text, instructions, obstacle
+from benchmark.engines.core.devices import DEVICE_NAME, as_on_text, instructions, obstacle, threads
 from benchmark.engines.core.metered import MeteredEngine
 from benchmark.flat import tracker_values
 from benchmark.hosts.choose import EnvPool
@@ -190,9 +190,9 @@ class Trainer:
         if None in kinds or not self.accelerator.is_main_process:
             return
         why = obstacle(began)
-        if why is None and kinds[0] == kinds[1]:
+        if why is None and kinds[0] == kinds[1] and threads(began) == threads(here):
             return
-        variables = as_on_text(began) if why is None else ""
+        variables = as_on_text(began, here) if why is None else ""
         log.warning(
             "the run began on %s and continues on %s: it cannot be repeated bit for bit%s",
             began,

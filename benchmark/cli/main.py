@@ -109,6 +109,10 @@ def prepare(arguments: argparse.Namespace) -> None:
     Raises:
         UserError: --data names no folder of a task.
     """
+    if hasattr(arguments, "threads"):
+        from benchmark.engines.core.devices import use_threads
+
+        use_threads(arguments.threads)
     if options := getattr(arguments, "data", ()):
         from tasks.options import use_data
 

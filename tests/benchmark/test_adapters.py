@@ -176,7 +176,9 @@ async def test_a_damaged_adapter(folders: Path, tmp_path: Path) -> None:
 async def test_without_peft(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmark.engines.transformers.lora.find_spec", lambda name: None)
     adapter: Adapter = find_adapter(str(folders / "adapter"))
-    with pytest.raises(UserError, match=r"pip install 'arlarena-bench\[lora\]'"):
+    with pytest.raises(
+        UserError, match=r"pip install -c requirements/constraints.txt -e '\.\[lora\]'"
+    ):
         await answers(TransformersEngine(folders / "base", lora=adapter))
 
 

@@ -5,6 +5,7 @@ import argparse
 from benchmark.cli.arguments.common import (
     add_model_options,
     count,
+    data,
     env_options,
     json_object,
     seed,
@@ -15,6 +16,8 @@ from benchmark.engines.core.names import ENGINES
 SCALES = ("tiny", "smoke", "paper", "paper_released")
 """All that are shipped; read from their folder, they would cost every command an import."""
 DEFAULT_SCALE = "tiny"
+DOCTOR_SCALE = "paper"
+"""Without another, what `doctor` judges."""
 
 
 def add(
@@ -74,6 +77,24 @@ def _share(text: str) -> str:
 def _add_configuration(parser: argparse.ArgumentParser) -> None:
     """What is trained."""
     parser.add_argument("--recipe", required=True, help="a shipped recipe's name or a YAML file")
+    _add_policy(parser, DEFAULT_SCALE)
+    parser.add_argument(
+        "--results",
+        metavar="DIR",
+        help="on a track: folder with a study's results, which hold the tuned learning rate of "
+        "each recipe, custom ones included (default: baselines/results)",
+    )
+    parser.add_argument(
+        "--tuning",
+        metavar="DIR",
+        help="on a track: folder of the tuning runs that find the learning rate, which seeds "
+        "can share (default: OUT/tuning)",
+    )
+    parser.add_argument("--seed", type=seed, default=0, help="seed of streams, sampling and order")
+
+
+def _add_policy(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", scale: str) -> None:
+    """What a run starts from, and its sizes; `scale` is the default."""
     parser.add_argument(
         "--track",
         metavar="NAME",
@@ -100,18 +121,6 @@ def _add_configuration(parser: argparse.ArgumentParser) -> None:
         help="a module or .py file with custom advantages or clipping rules; repeatable",
     )
     parser.add_argument(
-        "--results",
-        metavar="DIR",
-        help="on a track: folder with a study's results, which hold the tuned learning rate of "
-        "each recipe, custom ones included (default: baselines/results)",
-    )
-    parser.add_argument(
-        "--tuning",
-        metavar="DIR",
-        help="on a track: folder of the tuning runs that find the learning rate, which seeds "
-        "can share (default: OUT/tuning)",
-    )
-    parser.add_argument(
         "--chat-template-kwargs",
         type=json_object,
         default={},
@@ -120,8 +129,7 @@ def _add_configuration(parser: argparse.ArgumentParser) -> None:
         "'{\"enable_thinking\": false}'; a run on a track becomes an open run",
     )
     scales = ", ".join(SCALES)
-    parser.add_argument("--scale", help=f"{scales}, or a YAML file (default: {DEFAULT_SCALE})")
-    parser.add_argument("--seed", type=seed, default=0, help="seed of streams, sampling and order")
+    parser.add_argument("--scale", help=f"{scales}, or a YAML file (default: {scale})")
     parser.add_argument(
         "--set",
         action="append",
@@ -149,15 +157,8 @@ def _add_conduct(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="also log to an accelerate tracker: tensorboard, wandb, trackio, ...",
     )
-    parser.add_argument(
-        "--async-rollouts",
-        type=seed,
-        nargs="?",
-        const=1,
-        metavar="N",
-        help="play while the policy is updated; rows are at most N updates old (default: 1)",
-    )
-    parser.add_argument("--threads", type=count, help="CPU threads of this process (default: 1)")
+    _add_async_rollouts(parser)
+    _add_threads(parser)
     gpus = parser.add_argument_group("GPUs")
     gpus.add_argument(
         "--gpus",
@@ -172,6 +173,25 @@ def _add_conduct(parser: argparse.ArgumentParser) -> None:
         metavar="K",
         help="how many of the --gpus run a vLLM server (default: a quarter); 0: vLLM and the "
         "trainer take turns on every GPU",
+    )
+
+
+def _add_async_rollouts(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
+    parser.add_argument(
+        "--async-rollouts",
+        type=seed,
+        nargs="?",
+        const=1,
+        metavar="N",
+        help="play while the policy is updated; rows are at most N updates old (default: 1)",
+    )
+
+
+def _add_threads(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--threads",
+        type=count,
+        help="CPU threads of this process (default: OMP_NUM_THREADS, or 1 if it is not set)",
     )
 
 
@@ -228,13 +248,14 @@ def _add_doctor(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "doctor",
         help="check that this machine can train",
         description="One page about this machine: GPUs, driver, memory, disk and versions; whether "
-        "a policy fits (--init); and two updates of a tiny model, which check the sync of "
-        "weights by checksum and measure the gap between engine and trainer, memory and speed. "
-        "Exit code 1 if a run would fail or be wrong.",
+        "a planned run fits and can start (--init or --track); and two updates of a tiny model, "
+        "which check the sync of weights by checksum and measure the gap between engine and "
+        "trainer, memory and speed. Exit code 1 if a run would fail or be wrong.",
         epilog="examples:\n"
         "  arlarena-bench doctor\n"
         "  arlarena-bench doctor --init Qwen/Qwen3-4B --task alfworld --scale paper --gpus 8\n"
         "  arlarena-bench doctor --engine transformers --json\n",
+        parents=[data()],
     )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument(
@@ -243,34 +264,33 @@ def _add_doctor(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser.add_argument(
         "--out", metavar="DIR", help="folder for runs; the test run is deleted (default: runs)"
     )
-    parser.add_argument("--threads", type=count, help="CPU threads of this process (default: 1)")
-    policy = parser.add_argument_group("policy that is to be trained")
-    policy.add_argument("--init", help="does it fit? an init's name, a folder or a hub id")
-    policy.add_argument(
-        "--task",
-        action="append",
-        type=_share,
-        metavar="NAME[=GROUPS]",
-        help="task to train on; repeatable, as for `train`",
-    )
-    policy.add_argument("--recipe", help="default: sampo")
-    policy.add_argument("--scale", help="default: paper")
+    _add_threads(parser)
+    policy = parser.add_argument_group("planned run: does it fit, and would `train` refuse it?")
+    policy.add_argument("--recipe", help="a shipped recipe's name or a YAML file (default: sampo)")
+    _add_policy(policy, DOCTOR_SCALE)
+    _add_async_rollouts(policy)
     policy.add_argument(
         "--gpus", type=count, metavar="N", help="as `train --gpus N` (default: one device)"
     )
     policy.add_argument("--serve-gpus", type=seed, metavar="K", help="as in `train --serve-gpus K`")
-    policy.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="change a value; repeatable"
-    )
     engine = parser.add_argument_group("engine")
     _add_engine(engine)
-    engine.add_argument(
-        "--gpu-memory-utilization", type=float, metavar="SHARE", help="vLLM: share of the GPU"
-    )
+    add_model_options(engine)
     engine.add_argument(
         "--sleep", action="store_true", help="vLLM: as `train --sleep`, in the short run, too"
     )
     engine.add_argument(
         "--weights-nccl", metavar="HOST:PORT", help="servers: as `train --weights-nccl`"
     )
-    parser.set_defaults(weights_folder=None)
+    # What `train` has beside these does not decide whether a run can start.
+    parser.set_defaults(
+        dry_run=True,  # the GPUs of the run need not be here
+        results=None,
+        tuning=None,
+        seed=0,
+        tracker=[],
+        stop_on_collapse=False,
+        env_processes=None,
+        weights_folder=None,
+        weights_dtype=None,
+    )

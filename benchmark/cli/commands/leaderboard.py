@@ -18,6 +18,7 @@ from benchmark.cli.from_baselines import (
 from benchmark.cli.say import say
 from benchmark.submissions.format.texts import check_link
 from benchmark.track_schema import Track
+from benchmark.versions import install_text
 from tasks.errors import UserError
 from tasks.registry import load_task
 from tasks.texts import counted, on_one_line
@@ -46,8 +47,8 @@ def _serve(arguments: argparse.Namespace) -> int:
         from leaderboard.serve.server import start
     except ModuleNotFoundError as error:
         raise UserError(
-            f"the page needs the package {error.name}: make leaderboard, or pip install "
-            "'arlarena-bench[leaderboard]'"
+            f"the page needs the package {error.name}: make leaderboard, or "
+            f"{install_text('leaderboard')}"
         ) from error
     start(board, Path(arguments.submissions), arguments.host, arguments.port, ready)
     return 0

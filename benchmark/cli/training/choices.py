@@ -35,15 +35,12 @@ def task_shares(tasks: Sequence[str]) -> tuple[list[str], list[str]]:
 def chosen_tasks(
     names: Sequence[str], of_tasks: Sequence[str], pinned: Settings = MappingProxyType({})
 ) -> tuple[Task, ...]:
-    """The tasks, with what track or init ask for and the user's settings on top; all are here."""
+    """The tasks, with what track or init ask for and the user's settings on top."""
     settings = parse_settings(of_tasks)
-    tasks = tuple(
+    return tuple(
         load_task(name).configured({**pinned.get(name, {}), **settings.get(name, {})})
         for name in names
     )
-    for task in tasks:
-        task.require()
-    return tasks
 
 
 def split_settings(

@@ -5,22 +5,21 @@ import asyncio
 import json
 import tempfile
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmark.cli.from_baselines import find_model
+from benchmark.cli.arguments.training import DOCTOR_SCALE
 from benchmark.cli.say import say
-from benchmark.cli.training.choices import task_shares
 from benchmark.cli.training.early_checks import check_run
 from benchmark.cli.training.engines import (
     ENGINE_SHARE,
+    check_engine,
     check_unserved,
-    transformers_models,
-    usual_dtype,
     weight_transfer,
 )
-from benchmark.cli.training.gpus import layout_of
-from benchmark.cli.training.train import set_threads
+from benchmark.cli.training.gpus import launched, layout_of
+from benchmark.cli.training.train import plan_run
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
 from benchmark.engines.core.base import Engine
 from tasks.errors import UserError
@@ -29,11 +28,16 @@ from tasks.texts import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from baselines.config.layout import Layout
     from baselines.config.run import TrainingRun
     from baselines.doctor.machine import Diagnosis, Machine
     from baselines.doctor.needs import Needs
     from baselines.doctor.smoke import Smoke
+
+_OF_RUNS = (
+    *("task", "recipe", "scale", "set", "plugin", "chat_template_kwargs"),
+    *("async_rollouts", "serve_gpus"),
+)
+"""Options that say nothing of a machine."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -41,21 +45,21 @@ def run(arguments: argparse.Namespace) -> int:
     from baselines.doctor.machine import Diagnosis, findings, read_machine
     from baselines.doctor.page import as_json, page
 
-    if arguments.init is None:
-        for option in ("task", "recipe", "scale", "set", "serve_gpus"):
-            if getattr(arguments, option):
+    planned = arguments.init is not None or arguments.track is not None
+    if not planned:
+        for option in _OF_RUNS:
+            if getattr(arguments, option) not in (None, [], {}):
                 raise UserError(
-                    f"--{option.replace('_', '-')} needs --init: it applies to the policy to be "
-                    "trained"
+                    f"--{option.replace('_', '-')} needs --init or --track: it applies to a "
+                    "planned run"
                 )
     out = Path(arguments.out or "runs")
     if out.exists() and not out.is_dir():
         raise UserError(f"--out {out} is not a folder")
-    set_threads(arguments.threads)
     options = _options(arguments)
     machine = read_machine(out, choose_kind(options))
     problems = [*findings(machine), *_gpu_findings(arguments, machine)]
-    needs = None if arguments.init is None else _needs(arguments, machine)
+    needs = _needs(arguments, machine) if planned else None
     problems += needs.findings if needs is not None else []
     smoke = None if arguments.no_smoke else _smoke(arguments, options)
     if smoke is not None and smoke.failure is not None:
@@ -70,12 +74,15 @@ def run(arguments: argparse.Namespace) -> int:
 def _options(arguments: argparse.Namespace) -> EngineOptions:
     import torch
 
-    if not arguments.endpoint:
+    if not arguments.endpoint and arguments.gpus is None:
         check_unserved(arguments)
     share = arguments.gpu_memory_utilization
     return EngineOptions(
         kind=arguments.engine,
         endpoints=tuple(arguments.endpoint),
+        dtype=arguments.dtype,
+        tensor_parallel_size=arguments.tensor_parallel_size,
+        max_model_len=arguments.max_model_len,
         gpu_memory_utilization=ENGINE_SHARE
         if share is None and torch.cuda.is_available() and not arguments.endpoint
         else share,
@@ -86,65 +93,33 @@ def _options(arguments: argparse.Namespace) -> EngineOptions:
 
 
 def _needs(arguments: argparse.Namespace, machine: "Machine") -> "Needs":
-    """What the policy that is named would need."""
-    from baselines.config.layers import resolve
-    from baselines.config.run import TrainingRun
+    """What the planned run would need, with what `train` would refuse of it."""
     from baselines.doctor.machine import Diagnosis
     from baselines.doctor.needs import policy_needs
-    from tasks.registry import load_task
+    from benchmark.cli.main import parse
 
-    init = find_model(arguments.init)
-    names, mixture = task_shares(arguments.task or list(init.tasks))
-    if not names:
-        raise UserError(
-            "--task is missing, such as --task sokoban: the init belongs to no particular task"
-        )
-    recipe, scale = arguments.recipe or "sampo", arguments.scale or "paper"
-    config = resolve(recipe, scale, names, [*mixture, *arguments.set])
-    tasks = tuple(load_task(name) for name in names)
-    folder = Path(arguments.out or "runs")
-    kind = machine.engine if arguments.gpus is None else "vllm"
-    training = TrainingRun(
-        Path(recipe).stem,
-        config,
-        tasks,
-        init,
-        0,
-        folder,
-        weights_dtype=usual_dtype(config, kind),
-        weights_on_gpu=arguments.weights_nccl is not None,
-    )
+    defaults = [] if arguments.recipe else ["--recipe", "sampo"]
+    if arguments.scale is None and arguments.track is None:
+        defaults += ["--scale", DOCTOR_SCALE]
+    planned = plan_run(parse([*arguments.words, *defaults]))
+    training, plan, own = planned.training, planned.plan, planned.arguments
     # The host's memory says nothing about GPUs that are not there.
     whole = None if arguments.gpus else machine.memory
     whole = min((gpu.memory for gpu in machine.gpus), default=whole)
     fixed = any("micro_batch_tokens=" in text for text in arguments.set)
-    layout, serving = _layout(training, arguments, machine)
+    layout = launched(training, own) if plan is None else layout_of(plan, own)
+    serving = 0 if plan is None else len(plan.serving)
     needs = policy_needs(training, machine, layout, serving, whole, not fixed)
-    try:
-        check_run(training, layout.processes)
-    except UserError as error:
-        return replace(needs, findings=(*needs.findings, Diagnosis(True, str(error))))
-    return needs
-
-
-def _layout(
-    training: "TrainingRun", arguments: argparse.Namespace, machine: "Machine"
-) -> "tuple[Layout, int]":
-    """What `train` would make of as many GPUs, and how many of them serve.
-
-    Raises:
-        UserError: It would refuse the numbers.
-    """
-    from baselines.config.layout import Layout
-    from baselines.launch.plan import plan_gpus
-
-    count = arguments.gpus or 1
-    if arguments.endpoint:
-        return Layout(count, count > 1), 0
-    if arguments.gpus is None and machine.engine == "transformers":
-        return Layout(everywhere=True, models=transformers_models(training, "auto")), 0
-    plan = plan_gpus(count, arguments.serve_gpus, tuple(map(str, range(count))))
-    return layout_of(plan, arguments), len(plan.serving)
+    findings = list(needs.findings)
+    for check in (
+        lambda: check_engine(training, own, planned.processes),
+        lambda: check_run(training, planned.processes),
+    ):
+        try:
+            check()
+        except UserError as error:
+            findings.append(Diagnosis(True, str(error)))
+    return replace(needs, findings=findings)
 
 
 def _gpu_findings(arguments: argparse.Namespace, machine: "Machine") -> "Iterator[Diagnosis]":
@@ -154,6 +129,8 @@ def _gpu_findings(arguments: argparse.Namespace, machine: "Machine") -> "Iterato
     if arguments.gpus is not None and arguments.gpus > len(machine.gpus):
         there = counted(len(machine.gpus), "GPU")
         yield Diagnosis(True, f"--gpus {arguments.gpus}: torch sees {there} on this machine")
+    if arguments.gpus is not None and find_spec("vllm") is None:
+        yield Diagnosis(True, f"--gpus {arguments.gpus} needs vLLM: make install-vllm")
     shared = machine.shared_memory or 0.0
     if (arguments.gpus or 1) > 1 and shared < LEAST_SHARED:
         yield Diagnosis(

@@ -4,6 +4,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from benchmark.evaluation.protocol import IMAGES, VIEW
+from benchmark.versions import install_text
 from tasks.errors import UserError, suggestion
 
 if TYPE_CHECKING:
@@ -18,9 +19,9 @@ def check_run(training: "TrainingRun", processes: int) -> None:
         processes: That train.
 
     Raises:
-        UserError: A panel is unknown, a library is not there, the init's tokenizer or chat template
-            cannot be used, the model has no image side to freeze, or several processes would see
-            images in some tasks alone.
+        UserError: A task's data is not there, a panel is unknown, a library is not there, the
+            init's tokenizer or chat template cannot be used, the model has no image side to freeze,
+            or several processes would see images in some tasks alone.
     """
     from baselines.learning.images import NO_IMAGE_SIDE
     from benchmark.engines.core.chat import Chat
@@ -28,15 +29,14 @@ def check_run(training: "TrainingRun", processes: int) -> None:
     config, optimization = training.config, training.config.optimization
     panel = config.validation.panel
     for task in training.tasks:
+        task.require()
         if panel is not None and panel not in task.panels():
             near = suggestion(panel, tuple(task.panels()))
             raise UserError(f"validation.panel: {task.info.name} has no panel {panel!r}{near}")
     if optimization.optimizer == "adamw_8bit" and find_spec("torchao") is None:
-        raise UserError(
-            "optimization.optimizer=adamw_8bit needs torchao: pip install 'arlarena-bench[gpu]'"
-        )
+        raise UserError(f"optimization.optimizer=adamw_8bit needs torchao: {install_text('gpu')}")
     if optimization.lora is not None and find_spec("peft") is None:
-        raise UserError("optimization.lora needs peft: pip install 'arlarena-bench[lora]'")
+        raise UserError(f"optimization.lora needs peft: {install_text('lora')}")
     if training.init.path is not None:
         Chat.load(training.init.path)
     if optimization.freeze_vision and not _reads_images(training):

@@ -31,9 +31,10 @@ def divide(arguments: argparse.Namespace) -> "GpuPlan":
     """Deal the GPUs of the run out; they are there, and nothing else is asked for.
 
     Raises:
-        UserError: There are fewer, or another option contradicts.
+        UserError: There are fewer, vLLM is not installed, or another option contradicts.
     """
     from baselines.launch.plan import plan_gpus, visible_gpus
+    from benchmark.engines.vllm.build import check_installed
 
     if "WORLD_SIZE" in os.environ:
         raise UserError("--gpus starts the processes itself: remove the launcher or --gpus")
@@ -44,8 +45,12 @@ def divide(arguments: argparse.Namespace) -> "GpuPlan":
             "--gpus starts engines on one GPU each: leave out --tensor-parallel-size, or start "
             "servers yourself and pass them with --endpoint"
         )
-    # What a run would cost can be asked on any machine.
-    names = tuple(map(str, range(arguments.gpus))) if arguments.dry_run else visible_gpus()
+    if arguments.dry_run:
+        # What a run would cost can be asked on any machine.
+        names = tuple(map(str, range(arguments.gpus)))
+    else:
+        check_installed()
+        names = visible_gpus()
     return plan_gpus(arguments.gpus, arguments.serve_gpus, names)
 
 

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,35 +58,71 @@ from tasks.seeding import sha256_text
 if TYPE_CHECKING:
     from baselines.config.run import TrainingRun
     from baselines.config.schema import TrainConfig
+    from baselines.launch.plan import GpuPlan
     from baselines.training.terminal_view import LiveView
     from baselines.training.trainer import Trainer
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Run the command."""
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """A run as its command line asks for it; nothing is loaded or started.
+
+    Attributes:
+        training: The run.
+        track: That it is on, also where settings make it an open run; None without.
+        origin: Where its learning rate is from, on a track (see `track_config`).
+        plan: Who does what with --gpus; None without.
+        arguments: As the trainer's processes get them.
+        processes: That train.
+    """
+
+    training: "TrainingRun"
+    track: Track | None
+    origin: str | None
+    plan: "GpuPlan | None"
+    arguments: argparse.Namespace
+    processes: int
+
+
+def plan_run(arguments: argparse.Namespace) -> PlannedRun:
+    """Find what a command line names, and divide the GPUs; of `train` and of `doctor`.
+
+    Raises:
+        UserError: Something is unknown or missing, or options contradict each other.
+    """
     from baselines.algorithms.plugins import load_plugins
-    from baselines.training.tracking import check_trackers
 
     plugins = load_plugins(arguments.plugin)
     if arguments.serve_gpus is not None and arguments.gpus is None:
         raise UserError("--serve-gpus has no effect without --gpus")
     plan = None if arguments.gpus is None else divide(arguments)
-    whole, arguments = arguments, arguments if plan is None else as_trainer(arguments, plan)
+    arguments = arguments if plan is None else as_trainer(arguments, plan)
     processes = process_count() if plan is None else len(plan.training)
     track = find_track(arguments)
     training, origin = _open_run(arguments) if track is None else _track_run(arguments, track)
     training = replace(training, plugins={name: each.sha256 for name, each in plugins.items()})
+    return PlannedRun(training, track, origin, plan, arguments, processes)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from baselines.training.tracking import check_trackers
+
+    whole, planned = arguments, plan_run(arguments)
+    training, track, plan = planned.training, planned.track, planned.plan
+    arguments, processes = planned.arguments, planned.processes
     check_trackers(arguments.tracker)
     check_engine(training, arguments, processes)
     check_run(training, processes)
     if (said := inert_text(training)) is not None:
         _note(said)
-    set_threads(arguments.threads)
     make, tuning = partial(_train, arguments=arguments), None
-    if track is not None and origin is not None:
+    if track is not None and planned.origin is not None:
         if arguments.tuning is not None:
-            raise UserError(f"--tuning: nothing is tuned here, the learning rate is {origin}")
-        _note(f"learning rate: {training.config.optimization.learning_rate:g}, {origin}")
+            raise UserError(
+                f"--tuning: nothing is tuned here, the learning rate is {planned.origin}"
+            )
+        _note(f"learning rate: {training.config.optimization.learning_rate:g}, {planned.origin}")
     elif track is not None:
         shared = None if arguments.tuning is None else Path(arguments.tuning)
         tuning = find_tuning(training, track, arguments.recipe, shared)
@@ -290,20 +326,6 @@ def _folder(arguments: argparse.Namespace, init: ModelSource) -> Path:
     if chosen:  # else every run of a sweep would have the same folder
         folder += f"-{sha256_text(' '.join(sorted(chosen)))[:8]}"
     return Path("runs") / folder
-
-
-def set_threads(threads: int | None) -> None:
-    """One thread a process, unless the user says otherwise.
-
-    Small models lose by more as soon as anything else runs on the machine.
-    """
-    import torch
-
-    if threads is None and "OMP_NUM_THREADS" in os.environ:
-        return
-    torch.set_num_threads(threads or 1)
-    # Read by engines when they start.
-    os.environ["OMP_NUM_THREADS"] = str(threads or 1)
 
 
 def _dry_run(training: "TrainingRun", arguments: argparse.Namespace, tuning: Tuning | None) -> int:

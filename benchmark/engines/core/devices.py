@@ -1,16 +1,18 @@
 """What a CPU is called, and how another one computes what it computed.
 
-On one thread in float32, what a CPU computes depends on its vector instructions. torch can leave
-some of them out: an EPYC with AVX-512 that was kept to AVX2 trained to the very weights of an EPYC
-without AVX-512, about 2% slower. A Xeon kept to AVX2 did not: in two of three seeds the first two
-updates differed, in one of these the first loss in its ninth digit, also with `MKL_CBWR=AVX2` and
-`MKL_CBWR=COMPATIBLE`.
+In float32, what a CPU computes depends on the number of threads, which add in another order, and on
+its vector instructions. torch can leave some of them out: an EPYC with AVX-512 that was kept to
+AVX2 trained to the very weights of an EPYC without AVX-512, about 2% slower. A Xeon kept to AVX2
+did not: in two of three seeds the first two updates differed, in one of these the first loss in its
+ninth digit, also with `MKL_CBWR=AVX2` and `MKL_CBWR=COMPATIBLE`.
 
 Importing this does not import torch.
 """
 
 import os
 import platform
+import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -20,6 +22,8 @@ DEVICE_NAME: Final = "device_name"
 """Where an engine says what its device is called: by `cpu_name`, or the GPU's name."""
 LIMIT: Final = "ATEN_CPU_CAPABILITY"
 """Environment variable: the most that torch is to use."""
+THREADS: Final = "OMP_NUM_THREADS"
+"""Environment variable: the threads of torch."""
 AVX2: Final[Mapping[str, str]] = MappingProxyType({LIMIT: "avx2"})
 _FLAGS: Final = {"AVX2": "avx2", "AVX512": "avx512bw"}
 """torch's names of x86's vector instructions, and a flag of CPUs that have them."""
@@ -27,19 +31,47 @@ _MAKERS: Final = ("AMD", "Intel")
 _SEPARATOR: Final = ", "
 _CPUINFO: Final = Path("/proc/cpuinfo")
 _MODEL: Final = "model name"
+_SEVERAL: Final = re.compile(r", ([1-9][0-9]{0,3}) threads, [^,]+\Z")
 
 
 def cpu_name() -> str:
-    """The processor and the vector instructions that torch uses: `AMD EPYC, AVX512`."""
+    """The processor, the threads if several, and the vector instructions: `AMD EPYC, AVX512`."""
     import torch
 
-    return f"{_processor()}{_SEPARATOR}{torch.backends.cpu.get_cpu_capability()}"
+    count = torch.get_num_threads()
+    several = () if count == 1 else (f"{count} threads",)
+    return _SEPARATOR.join((_processor(), *several, torch.backends.cpu.get_cpu_capability()))
 
 
 def instructions(name: object) -> str | None:
     """The vector instructions in a name by `cpu_name`; None in a GPU's name, or in none."""
     _, separator, last = str(name).rpartition(_SEPARATOR)
     return last if separator else None
+
+
+def threads(name: object) -> int:
+    """The threads in a name by `cpu_name`; 1 where it names none, or more than any CPU has."""
+    found = _SEVERAL.search(str(name))
+    return int(found[1]) if found else 1
+
+
+def use_threads(count: int | None) -> None:
+    """Let this process compute on so many threads; call it before torch is loaded.
+
+    Loaded earlier, some of torch's libraries keep their own number in threads that start later:
+    two such threads trained to other weights than two from the beginning.
+
+    Args:
+        count: Threads; None for what the environment says, and otherwise one: small models lose by
+            more as soon as anything else runs on the machine.
+    """
+    if count is None and THREADS in os.environ:
+        return
+    os.environ[THREADS] = str(count or 1)
+    if "torch" in sys.modules:
+        import torch
+
+        torch.set_num_threads(count or 1)
 
 
 def lacking(name: object) -> str | None:
@@ -62,27 +94,33 @@ def obstacle(name: object) -> str | None:
     return f"on a CPU by {there}, and this one is by {here}"
 
 
-def as_on(name: object) -> Mapping[str, str]:
+def as_on(name: object, here: object = None) -> Mapping[str, str]:
     """Environment variables with which torch computes as on another CPU, by its `cpu_name`.
 
-    They are none but for AVX2: of AVX-512 nothing is left out.
+    There is none for AVX-512, of which nothing is left out.
+
+    Args:
+        name: The other one's `cpu_name`.
+        here: This one's; None for one thread, which commands of this project have unless told
+            otherwise.
     """
-    return AVX2 if instructions(name) == "AVX2" else {}
+    count = threads(name)
+    several = {} if count == threads(here) else {THREADS: str(count)}
+    return {**several, **(AVX2 if instructions(name) == "AVX2" else {})}
 
 
-def as_on_text(name: object) -> str:
+def as_on_text(name: object, here: object = None) -> str:
     """The same for a shell; empty if there are none."""
-    return " ".join(f"{variable}={value}" for variable, value in as_on(name).items())
+    return " ".join(f"{variable}={value}" for variable, value in as_on(name, here).items())
 
 
 def repeating(name: object) -> dict[str, str]:
-    """The environment of a command that repeats on one thread what another CPU computed.
+    """The environment of a command that repeats what another CPU computed.
 
     Args:
         name: Its `cpu_name`. What names no CPU leaves this process's choice of instructions.
     """
-    # Threads add in another order.
-    whole = {**os.environ, "OMP_NUM_THREADS": "1"}
+    whole = {**os.environ, THREADS: "1"}
     if instructions(name) is not None:
         whole.pop(LIMIT, None)
     return {**whole, **as_on(name)}

@@ -5,6 +5,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from benchmark.models import Adapter
+from benchmark.versions import install_text
 from tasks.errors import UserError
 from tasks.texts import first_line
 
@@ -21,9 +22,7 @@ def check_peft() -> None:
         UserError: peft is not installed.
     """
     if find_spec("peft") is None:
-        raise UserError(
-            "--lora with the transformers engine needs peft: pip install 'arlarena-bench[lora]'"
-        )
+        raise UserError(f"--lora with the transformers engine needs peft: {install_text('lora')}")
 
 
 def merged(model: "PreTrainedModel", adapter: Adapter) -> "PreTrainedModel":

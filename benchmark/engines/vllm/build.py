@@ -200,6 +200,19 @@ def build_engine(folder: Path, dtype: str, cuda: bool, options: dict[str, Any]) 
         ) from error
 
 
+def check_installed() -> None:
+    """Refuse vLLM where it is missing.
+
+    Raises:
+        UserError: It is not installed.
+    """
+    if find_spec("vllm") is None:
+        raise UserError(
+            "vLLM is not installed: make install-vllm on a machine with an NVIDIA GPU (make "
+            "install-dev installs its CPU build, which is for tests), or use --engine transformers"
+        )
+
+
 def _check_torchvision(folder: Path) -> None:
     """Refuse a vision-language model where vLLM would name no reason.
 

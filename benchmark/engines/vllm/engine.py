@@ -3,7 +3,6 @@
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +16,7 @@ from benchmark.engines.core.worker import WorkerEngine
 from benchmark.engines.vllm.build import (
     be_batch_invariant,
     build_engine,
+    check_installed,
     check_model_args,
     needed_context,
     process_group,
@@ -94,11 +94,7 @@ class VllmEngine(WorkerEngine):
         self._asleep = False
         if dtype not in DTYPES:
             raise UserError(f"unknown dtype {dtype!r}; choose from {', '.join(DTYPES)}")
-        if find_spec("vllm") is None:
-            raise UserError(
-                "vLLM is not installed: pip install 'arlarena-bench[vllm]' on a machine with an "
-                "NVIDIA GPU (for CPUs see the README), or use --engine transformers"
-            )
+        check_installed()
         self._folder = folder
         self._dtype = dtype
         self._device = ""

@@ -13,6 +13,7 @@ from typing import Any, Final
 from benchmark.logs.foreign.mapping import Meaning
 from benchmark.logs.foreign.rows import LogRow, Reading, RowCollector
 from benchmark.logs.foreign.values import NOT_A_NUMBER, Value, float32, read_bytes, step_of
+from benchmark.versions import install_text
 from tasks.errors import UserError
 
 PATTERN: Final = "*.tfevents.*"
@@ -119,7 +120,7 @@ def _loader() -> Any:
         from tensorboard.backend.event_processing.event_file_loader import LegacyEventFileLoader
     except ImportError as error:
         raise UserError(
-            "event files are read with tensorboard, which is not installed; "
-            "pip install 'arlarena-bench[tracking]'"
+            "event files are read with tensorboard, which is not installed: "
+            f"{install_text('tracking')}"
         ) from error
     return LegacyEventFileLoader

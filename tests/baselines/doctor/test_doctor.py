@@ -3,7 +3,7 @@
 import json
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +12,7 @@ import pytest
 import torch
 from transformers import Qwen3Config
 
+from baselines.algorithms.advantage.base import Advantage
 from baselines.doctor import machine
 from baselines.doctor.machine import Gpu
 from baselines.doctor.peaks import Peaks
@@ -19,13 +20,16 @@ from baselines.doctor.smoke import smoke_run
 from baselines.doctor.weight_sync import check_weight_sync
 from baselines.inits.registry import find_model
 from benchmark.cli.main import main, parse
+from benchmark.cli.training import doctor
 from benchmark.cli.training.engines import weight_transfer
 from benchmark.engines.core.base import Engine
 from benchmark.engines.server.nccl_transfer import NcclTransfer
 from benchmark.engines.server.weight_transfer import FolderTransfer
 from benchmark.engines.transformers.engine import TransformersEngine, load_model
+from benchmark.engines.vllm import build
 from benchmark.engines.vllm.engine import VllmEngine
 from tasks.errors import UserError
+from tests.support.training.plugins import RANK, RECIPE
 
 INIT = find_model("tiny-sokoban").path
 assert INIT is not None
@@ -54,7 +58,7 @@ def test_a_missing_vllm_is_a_problem_and_not_the_end(
     monkeypatch.setitem(sys.modules, "vllm", None)
     assert main(["doctor", "--engine", "vllm"]) == 1
     page = capsys.readouterr().out
-    assert "PROBLEM: start of the engine: vLLM is not installed: pip install" in page
+    assert "PROBLEM: start of the engine: vLLM is not installed: make install-vllm" in page
     assert "versions   python" in page and "no problem was found" not in page
 
 
@@ -88,7 +92,62 @@ def test_a_policy_that_does_not_fit_is_a_problem(
     assert main(["doctor", "--no-smoke", *mixture, "webshop"]) == 2
     assert "give the number of groups of every task or of none" in capsys.readouterr().err
     assert main(["doctor", "--no-smoke", "--task", "sokoban"]) == 2
-    assert "--task needs --init" in capsys.readouterr().err
+    assert "--task needs --init or --track" in capsys.readouterr().err
+
+
+@pytest.fixture
+def own_class(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
+    """A recipe that names a class of a plug-in, and the plug-in."""
+    recipe, plugin = tmp_path / "ranked.yaml", tmp_path / "rank.py"
+    recipe.write_text(RECIPE, "utf-8")
+    plugin.write_text(RANK, "utf-8")
+    yield recipe, plugin
+    Advantage.choices.pop("rank", None)
+
+
+def test_a_planned_run_is_read_as_train_reads_it(
+    own_class: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe, plugin = map(str, own_class)
+
+    def lines(*own: str) -> list[str]:
+        main(["doctor", "--no-smoke", "--engine", "transformers", *own])
+        said = capsys.readouterr()
+        return [*said.out.splitlines(), *said.err.splitlines()]
+
+    # Everything that `train` would refuse is on the page, one line each.
+    served = ["--engine", "auto", "--endpoint", "http://localhost:8006/v1"]
+    panel = ["--set", "validation.panel=two_boxs"]
+    page = lines("--init", "tiny-sokoban", "--recipe", "agentrl", *served, *panel)
+    problems = [line for line in page if line.startswith("PROBLEM: ")]
+    assert len(problems) == 2
+    assert "needs a second engine with older weights" in problems[0]
+    assert "sokoban has no panel 'two_boxs'" in problems[1]
+    planned = ["--track", "sokoban-standard", "--recipe", recipe]
+    assert "your own class needs --plugin" in lines(*planned)[-1]
+    template = ["--chat-template-kwargs", '{"enable_thinking": false}']
+    whole = lines(*planned, "--plugin", plugin, "--set", "sokoban.view=text", *template)
+    assert "no problem was found" in whole
+    assert (
+        "has no setting 'nothing'"
+        in lines("--init", "tiny-sokoban", "--set", "sokoban.nothing=1")[-1]
+    )
+    assert "--scale beside --track" in lines("--track", "sokoban-standard", "--scale", "tiny")[-1]
+    for own in (["--recipe", "grpo"], ["--async-rollouts"], ["--plugin", plugin]):
+        said = f"{own[0]} needs --init or --track: it applies to a planned run"
+        assert said in lines(*own)[-1]
+
+
+def test_gpus_without_vllm_are_a_problem_and_train_refuses_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(doctor, "find_spec", lambda name: None)
+    monkeypatch.setattr(build, "find_spec", lambda name: None)
+    assert main(["doctor", "--no-smoke", "--gpus", "2"]) == 1
+    assert "PROBLEM: --gpus 2 needs vLLM: make install-vllm" in capsys.readouterr().out
+    train = ["train", "--recipe", "grpo", "--init", "tiny-sokoban", "--gpus", "2"]
+    assert main(train) == 2
+    assert "vLLM is not installed: make install-vllm" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -149,6 +150,32 @@ def test_sigterm_leaves_a_checkpoint_that_the_run_goes_on_from(
         assert resumed.series(name) == straight.series(name)
     weights = [(tmp_path / n / "last/model.safetensors").read_bytes() for n in ("run", "whole")]
     assert weights[0] == weights[1]
+
+
+def test_a_run_on_two_threads_says_so_and_is_repeated_on_two(tmp_path: Path) -> None:
+    words = ["train", "--recipe", "grpo", "--init", "tiny-sokoban"]
+    words += [word for setting in SMALL.split() for word in ("--set", setting)]
+
+    def weights(name: str, updates: int, environment: Mapping[str, str], *own: str) -> bytes:
+        whole = [*words, "--set", f"optimization.updates={updates}", "--out", str(tmp_path / name)]
+        made = subprocess.run(
+            [sys.executable, "-m", "benchmark.cli", *whole, *own],
+            env={**environment, "PYTHONPATH": str(ROOT)},
+            stderr=subprocess.PIPE,
+            check=True,
+        )
+        said[name] = made.stderr.decode()
+        return (tmp_path / name / "last/model.safetensors").read_bytes()
+
+    said: dict[str, str] = {}
+    one = {**os.environ, devices.THREADS: "1"}
+    first = weights("two", 1, one, "--threads", "2")
+    there = read_training_log(tmp_path / "two" / LOG).start.engine[devices.DEVICE_NAME]
+    assert devices.threads(there) == 2
+    assert weights("again", 1, devices.repeating(there)) == first
+    weights("again", 2, one)
+    assert f"the run began on {there} and continues on" in said["again"]
+    assert "unless you stop it and set OMP_NUM_THREADS=2" in said["again"]
 
 
 def test_a_run_goes_on_with_another_number_of_processes(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from benchmark.cli.main import EXIT_USER_ERROR, main, parse
 from benchmark.cli.training import early_checks
 from benchmark.cli.training.early_checks import check_run, inert_text
 from benchmark.cli.training.train import _open_run
+from benchmark.versions import install_text
 from tasks.errors import UserError
 
 START = ("train", "--recipe", "grpo", "--init")
@@ -37,9 +38,9 @@ def test_what_would_end_a_run_late_is_refused_at_once(
         early_checks, "find_spec", lambda name: None if name in missing else find_spec(name)
     )
     said = refused(capsys, tmp_path, *tiny, "optimization.optimizer=adamw_8bit")
-    assert "needs torchao: pip install 'arlarena-bench[gpu]'" in said
+    assert f"needs torchao: {install_text('gpu')}" in said
     said = refused(capsys, tmp_path, *tiny, "optimization.lora.rank=8")
-    assert "needs peft: pip install 'arlarena-bench[lora]'" in said
+    assert f"needs peft: {install_text('lora')}" in said
 
 
 def test_an_init_without_its_tokenizer_is_refused_before_engines_start(

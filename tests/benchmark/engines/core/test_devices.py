@@ -18,12 +18,21 @@ def test_the_processor_and_its_instructions(
     file.write_text("processor\t: 0\nmodel name\t: Fast: 9000\n\nmodel name\t: no\n")
     monkeypatch.setattr(devices, "_CPUINFO", file)
     instructions = torch.backends.cpu.get_cpu_capability()
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     assert devices.cpu_name() == f"Fast: 9000, {instructions}"
     # ARM has no such line, other systems no such file.
     file.write_text("processor\t: 0\nCPU part\t: 0xd40\n")
     on_arm = devices.cpu_name()
     file.unlink()
     assert on_arm == devices.cpu_name() == f"{platform.machine()}, {instructions}"
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
+    several = devices.cpu_name()
+    assert several == f"{platform.machine()}, 4 threads, {instructions}"
+    assert devices.threads(several) == 4 and devices.instructions(several) == instructions
+    # Names come from others' logs.
+    for other in ("A CPU, AVX2", "A CPU, 0 threads, AVX2", "4 threads, AVX2", "NVIDIA H100", None):
+        assert devices.threads(other) == 1
+    assert devices.threads("A CPU, 99999 threads, AVX2") == 1
 
 
 def test_only_what_can_be_left_out_is() -> None:
@@ -31,6 +40,13 @@ def test_only_what_can_be_left_out_is() -> None:
     assert devices.as_on_text("A CPU, AVX2") == "ATEN_CPU_CAPABILITY=avx2"
     for other in ("A CPU, AVX512", "NVIDIA H100 80GB HBM3", "AVX2", "aarch64, DEFAULT", None, 3):
         assert devices.as_on(other) == {} and devices.as_on_text(other) == ""
+    of_both = "OMP_NUM_THREADS=4 ATEN_CPU_CAPABILITY=avx2"
+    assert devices.as_on_text("A CPU, 4 threads, AVX2") == of_both
+    one, two = "A CPU, AVX512", "A CPU, 2 threads, AVX512"
+    assert devices.as_on_text(two) == "OMP_NUM_THREADS=2" and not devices.as_on_text(two, two)
+    assert devices.as_on_text(one, two) == "OMP_NUM_THREADS=1"
+    assert devices.repeating(one)["OMP_NUM_THREADS"] == "1"
+    assert devices.repeating(two)["OMP_NUM_THREADS"] == "2"
 
 
 def test_what_a_cpu_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
