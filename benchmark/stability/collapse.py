@@ -83,8 +83,9 @@ def collapse_step(success: Curve, *, from_start: bool = True) -> int | None:
     out curves that are never far enough above 0 for a half to mean anything.
 
     On few episodes noise alone looks like collapse. Of runs whose true success stays at 12%, the
-    rule calls 53% collapsed after 11 validations on 30 episodes, 5% on 100, 2% on 144 and 0.3% on
-    200; after 41 validations, 30% on 100 and 0.1% on 256 (simulated, independent episodes).
+    rule calls 51% collapsed after 11 validations on 30 episodes, 5% on 100, 1% on 144 and 0.3% on
+    200; after 41 validations, 30% on 100 and 0.2% on 256
+    (`tests/benchmarks/scripts/false_collapses.py`).
 
     Source: this project's definition, after the drawdown of Chan et al. (ICLR 2020,
     arXiv:1912.05663), section 3, on a smoothed curve.

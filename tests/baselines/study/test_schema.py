@@ -1,5 +1,6 @@
 """The study file: its order, and what is refused before anything runs."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 from baselines.study.claims import read_claims
 from baselines.study.current_tracks import current_tracks_of
 from baselines.study.schema import Block, Cell, Study, cells_of, read_study
+from baselines.tracks.registry import load_track
+from benchmark.stability.collapse import WINDOW
 from tasks.errors import UserError
 
 STUDIES = Path(__file__).parents[3] / "baselines" / "studies"
@@ -63,6 +66,15 @@ def test_the_shipped_study_and_its_claims_can_be_run() -> None:
         for recipe in filter(None, (claim.collapses, claim.holds)):
             planned = sum((cell.track, cell.recipe) == (claim.track, recipe) for cell in cells)
             assert planned >= claim.least_seeds, claim
+        if claim.holds is not None:
+            # Runs with fewer validations never show that they have not collapsed.
+            for track in claim.tracks:
+                settings = load_track(track).settings
+                updates, every = (
+                    settings["optimization"]["updates"],
+                    settings["validation"]["every"],
+                )
+                assert math.ceil(updates / every) + 1 > WINDOW, claim
     # 13 recipes on two tracks, three seeds, two more of five of them; then the other blocks, and
     # what AgentRL says of the stress track, a fourth seed of SAPO, SAPO_SM and GRPO_SM, and a sixth
     # of GSPO and SAMPO.
