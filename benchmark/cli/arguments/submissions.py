@@ -44,7 +44,7 @@ def _add_prepare(actions: "argparse._SubParsersAction[argparse.ArgumentParser]")
         epilog="examples:\n  arlarena-bench submit init runs/eval-s0 runs/eval-s1 --training-log "
         "runs/s0 runs/s1\n  arlarena-bench submit prepare runs/eval-s0 runs/eval-s1 "
         "--training-log runs/s0 runs/s1 \\\n      --about about.yaml --out "
-        "submissions/20270102_my-method\n",
+        "submissions/YYYYMMDD_my-method\n",
         parents=[_parts()],
     )
     action.add_argument(

@@ -96,6 +96,11 @@ def check_panels(point: ReadCheckpoint, log: TrainingLog) -> Iterator[Finding]:
         if panel not in tied:
             problem = f"{panel} is validated under a protocol that no run used"
             fix = "also evaluate the panel used for validation in training"
+            if log.start.configuration.get("chat_template_kwargs"):
+                fix = (
+                    "logs of training with --chat-template-kwargs cannot be submitted; set the "
+                    "variables in the init's own chat template and train again"
+                )
             yield Finding(file, "validations", problem, fix)
         elif chosen not in (None, (played := tied[panel].protocol).panel):
             problem = (

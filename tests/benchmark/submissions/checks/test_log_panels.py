@@ -150,6 +150,16 @@ def test_a_protocol_that_does_not_follow_from_the_configuration(chosen: Any) -> 
     ]
 
 
+def test_variables_of_the_chat_template_are_named_as_the_reason() -> None:
+    log = log_of(replace(SAMPLED, repeats=1))
+    (finding,) = check_panels(point_of(make_protocol()), log)
+    assert finding.fix == "also evaluate the panel used for validation in training"
+    own = {**log.start.configuration, "chat_template_kwargs": {"enable_thinking": False}}
+    changed = replace(log, start=log.start.model_copy(update={"configuration": own}))
+    (finding,) = check_panels(point_of(make_protocol()), changed)
+    assert finding.fix.startswith("logs of training with --chat-template-kwargs cannot be submit")
+
+
 @pytest.mark.parametrize(
     ("task", "expected"),
     [
