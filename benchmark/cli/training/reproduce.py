@@ -40,10 +40,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     entry = read_accepted(_find(arguments.entry, Path(arguments.submissions)))
     out = arguments.out or reproduction_folder(entry.folder.name)
-    train_again = partial(train_command, plugins=_plugins(arguments.plugin))
-    plans = [
-        (point, _commands(point, train_again, out)) for point in _points(entry, arguments.seed)
-    ]
+    points = _points(entry, arguments.seed)
+    train_again = partial(train_command, plugins=_plugins(arguments.plugin, points))
+    plans = [(point, _commands(point, train_again, out)) for point in points]
     for _, commands in plans:
         if (why := obstacle(commands.device)) is not None:
             say(
@@ -99,13 +98,26 @@ def _points(entry: Entry, seed: int | None) -> Sequence[ReadCheckpoint]:
     return found
 
 
-def _plugins(names: Sequence[str]) -> "Mapping[str, Plugin]":
-    """Load plug-ins; without any, nothing of the trainer is imported."""
+def _plugins(names: Sequence[str], points: Sequence[ReadCheckpoint]) -> "Mapping[str, Plugin]":
+    """Load the plug-ins of runs; without any, nothing of the trainer is imported.
+
+    Raises:
+        UserError: One cannot be loaded, or no run had it.
+    """
     if not names:
         return {}
     from baselines.algorithms.plugins import load_plugins
 
-    return load_plugins(names)
+    found = load_plugins(names)
+    named = {name for point in points if point.log is not None for name in point.log.start.plugins}
+    for name, plugin in found.items():
+        if name not in named:
+            known = ", ".join(sorted(named)) or "none"
+            raise UserError(
+                f"--plugin {plugin.given}: no log of the entry names a plug-in {name} (there are: "
+                f"{known}); remove it"
+            )
+    return found
 
 
 def _commands(point: ReadCheckpoint, train_again: TrainCommandOf, out: str) -> Commands:

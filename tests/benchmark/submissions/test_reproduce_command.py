@@ -232,6 +232,13 @@ def test_plugins_are_asked_for_and_checked(
     try:
         assert reproduce(tmp_path, *dry, "--plugin", str(plugin)) == 0
         assert f" --plugin {plugin} " in capsys.readouterr().out
+        Advantage.choices.pop("rank")
+        other = plugin.rename(tmp_path / "other.py")
+        assert reproduce(tmp_path, *dry, "--plugin", str(other)) == 2
+        said = capsys.readouterr().err
+        assert f"--plugin {other}: no log of the entry names a plug-in other.py" in said
+        assert "(there are: rank.py)" in said
+        Advantage.choices.pop("rank")
         plugin.write_text(RANK + "\n")
         assert reproduce(tmp_path, *dry, "--plugin", str(plugin)) == 1
         assert "but the training's rank.py has" in capsys.readouterr().err
