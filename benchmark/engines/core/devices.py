@@ -31,7 +31,7 @@ _MAKERS: Final = ("AMD", "Intel")
 _SEPARATOR: Final = ", "
 _CPUINFO: Final = Path("/proc/cpuinfo")
 _MODEL: Final = "model name"
-_SEVERAL: Final = re.compile(r", ([1-9][0-9]{0,3}) threads, [^,]+\Z")
+_SEVERAL: Final = re.compile(r", ([1-9][0-9]{0,2}) threads, [^,]+\Z")
 
 
 def cpu_name() -> str:
@@ -50,7 +50,7 @@ def instructions(name: object) -> str | None:
 
 
 def threads(name: object) -> int:
-    """The threads in a name by `cpu_name`; 1 where it names none, or more than any CPU has."""
+    """The threads in a name by `cpu_name`; 1 where it names none, or a thousand and more."""
     found = _SEVERAL.search(str(name))
     return int(found[1]) if found else 1
 

@@ -18,6 +18,8 @@ from tasks.texts import cut
 MAX_STEP = 10**9
 MAX_ROWS = 500_000
 """Rows, or objects of a JSON file, at most: with the length they bound what a log takes."""
+_DIGITS: Final = 4_000
+"""Of a whole number, at most: Python itself reads no more than 4,300."""
 _NUMBER = re.compile(
     r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|[+-]?(?:nan|inf(?:inity)?)", re.ASCII | re.I
 )
@@ -71,11 +73,22 @@ def parse_json(text: str) -> Any:
         ValueError: It is none, nests too deeply, or has a name twice in one object.
     """
     try:
-        return json.loads(text, object_pairs_hook=_object)
+        return json.loads(text, object_pairs_hook=_object, parse_int=_whole)
     except RecursionError:
         raise ValueError("is nested too deeply") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON: {error.msg} at column {error.colno}") from error
+
+
+def _whole(digits: str) -> int:
+    """A whole number, by words of our own where Python would refuse its length.
+
+    Raises:
+        ValueError: It is longer than any that counts.
+    """
+    if len(digits) > _DIGITS:
+        raise ValueError(f"a whole number has {len(digits):,} digits")
+    return int(digits)
 
 
 def json_value(value: Any) -> Value:

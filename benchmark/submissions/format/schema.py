@@ -15,6 +15,8 @@ from benchmark.fields import Sha256
 from benchmark.models import ModelIdentity
 from benchmark.submissions.format.foreign_log import ForeignLog, Path
 from benchmark.submissions.format.texts import (
+    BADGES,
+    check_claims,
     check_link,
     check_name,
     check_own,
@@ -255,6 +257,8 @@ class Declaration(Strict):
         for text in (value,) if isinstance(value, str) else value:
             check_name(text)
             check_own(text)
+            if text is not value:  # a contact may be at verified.example.org
+                check_claims(text, BADGES)
         return value
 
     @field_validator("init")

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Final
 from urllib.parse import urlsplit
@@ -20,6 +21,9 @@ BOARD_WORDS: Final = (
     *("SOTA", "state of the art"),
 )
 """What entries may not say of themselves, in the plural neither."""
+BADGES: Final = BOARD_WORDS[:6]
+"""Those that are no person's name, as Sota is."""
+_UNREAD: Final = re.compile(r"(?<!\d)\.|\.(?!\d)|(?<!\de)-|-(?!\d)|[^a-z0-9+.-]")
 PLACEHOLDERS: Final = frozenset(
     {
         "My method on tiny-sokoban",
@@ -38,13 +42,14 @@ PLACEHOLDERS: Final = frozenset(
 def skeleton(title: str) -> str:
     """What a title looks like at a glance: equal for titles that are taken for each other.
 
-    Without case, blanks and punctuation. A library for confusables would add nothing: titles are
-    ASCII, and of that the Unicode consortium's table (UTS 39, confusables.txt), from which such
-    libraries are made, has three rows: 0 and O; 1, I, l and |; rn and m. Read by
+    Without case, blanks and punctuation, but with the marks that tell methods and numbers apart:
+    REINFORCE and REINFORCE++, 1.0 and 10, 1e-5 and 1e5. A library for confusables would add
+    nothing: titles are ASCII, and of that the Unicode consortium's table (UTS 39, confusables.txt),
+    from which such libraries are made, has three rows: 0 and O; 1, I, l and |; rn and m. Read by
     confusable_homoglyphs 3.3.1, it takes neither `5AMPO` nor `S AMPO` for `SAMPO`. The other
     digits, Q for O, `cl` and `vv` are of this project.
     """
-    plain = re.sub(r"[^a-z0-9]", "", _folded(title))
+    plain = _UNREAD.sub("", _folded(title))
     read = plain.translate(_LETTERS)
     for pair, letter in _PAIRS:
         read = read.replace(pair, letter)
@@ -67,8 +72,21 @@ def check_title(title: str) -> None:
     """
     if {"(", ")"} & set(re.sub(r"\([^()]*[A-Za-z0-9][^()]*\)", "", title)):
         raise ValueError("parentheses must be in pairs, around words")
-    claims = {skeleton(claim): claim for claim in BOARD_WORDS}
-    words = re.findall(r"[a-z0-9]+", _folded(title))
+    check_claims(title)
+
+
+def check_claims(text: str, reserved: Sequence[str] = BOARD_WORDS) -> None:
+    """Check that a text claims nothing that only the board says; see `check_title`.
+
+    Args:
+        text: The text.
+        reserved: What it may not say.
+
+    Raises:
+        ValueError: It says something of that.
+    """
+    claims = {skeleton(claim): claim for claim in reserved}
+    words = re.findall(r"[a-z0-9]+", _folded(text))
     for first, last in combinations(range(len(words) + 1), 2):
         joined = "".join(words[first:last])
         bare = re.sub(r"^\d+|v?\d+$", "", joined)

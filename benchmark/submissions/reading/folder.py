@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +25,7 @@ from benchmark.submissions.format.schema import (
 from benchmark.submissions.format.texts import check_title, check_visible
 from benchmark.submissions.reading.remote import fetched
 from tasks.strict import whole_number
-from tasks.texts import digest_text
+from tasks.texts import digest_text, is_seen
 
 MAX_FOLDER: Final = 10 * 2**20
 """Bytes of all files of a folder; what is larger belongs on the hub."""
@@ -36,6 +37,8 @@ MAX_PLAIN: Final = 2**20
 """Bytes of any other file that is not compressed."""
 MAX_README: Final = 2**16
 """Bytes of a README; GitHub shows its HTML cleaned, and the board does not show it."""
+_AS_EMOJI: Final = re.compile(r"(?<=[^\w\s])\ufe0f")
+"""Behind a symbol: that it is shown in color."""
 MAX_MANIFEST: Final = 2**15
 """Bytes of a `run.json`."""
 MAX_CONTENT: Final = 2**28
@@ -121,7 +124,10 @@ def read_submission(folder: Path) -> Submission:
         raise Rejected(finding) from error
     except UnicodeDecodeError as error:
         raise Rejected(Finding(SUBMISSION, "", "is not UTF-8", "write it as UTF-8")) from error
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        problem = "is nested too deeply"
+        raise Rejected(Finding(SUBMISSION, "", problem, "see schema.json")) from None
+    except ValueError as error:
         raise Rejected(Finding(SUBMISSION, "", f"is not valid JSON: {error}", "fix it")) from error
 
 
@@ -161,14 +167,18 @@ def read_plain(folder: Path, name: str, limit: int = MAX_PLAIN) -> bytes:
 def check_readme(folder: Path) -> list[Finding]:
     """Check that the README holds what it shows; what it says is its authors' own."""
     try:
-        text = read_plain(folder, README, MAX_README).decode("utf-8").replace("\t", " ")
-        check_visible(text, lines=True)
+        text = read_plain(folder, README, MAX_README).decode("utf-8")
     except Rejected as rejected:
         return [rejected.finding]
     except UnicodeDecodeError:
         return [Finding(README, "", "is not UTF-8", "write it as UTF-8")]
+    text = _AS_EMOJI.sub("", text.replace("\r\n", "\n").replace("\t", " "))
+    try:
+        check_visible(text, lines=True)
     except ValueError as error:
-        return [Finding(README, "", str(error), "use only visible characters")]
+        lines = enumerate(text.split("\n"), 1)
+        unseen = (f"line {number}" for number, line in lines if not all(map(is_seen, line)))
+        return [Finding(README, next(unseen, ""), str(error), "use only visible characters")]
     return []
 
 

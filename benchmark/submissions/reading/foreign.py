@@ -48,7 +48,8 @@ def read_foreign(
             text = str(error)
             for path, file in zip(paths, log.files, strict=True):
                 text = text.replace(str(path), file)
-            raise Rejected(Finding(name, "", text.removeprefix(f"{name}: "), SEND)) from error
+            problem = text.removeprefix(name).lstrip(" ,:")
+            raise Rejected(Finding(name, "", problem, SEND)) from error
     if len(found) != 1:
         problem = f"tells of {len(found)} runs"
         raise Rejected(Finding(name, "", problem, "send the log of each training by itself"))

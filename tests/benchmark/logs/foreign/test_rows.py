@@ -259,7 +259,7 @@ def test_steps_may_be_written_as_numbers_of_any_kind() -> None:
         ('{"a": 1, "b": 2, "a": 1}', "'a' appears twice in one object"),
         ("[" * 100_000, "is nested too deeply"),
         ("{", "not JSON"),
-        ('{"a": ' + "9" * 5000 + "}", "integer string"),
+        ('{"a": ' + "9" * 5000 + "}", "a whole number has 5,000 digits"),
     ],
 )
 def test_json_that_says_two_things_or_none_is_refused(text: str, message: str) -> None:

@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.texts import (
+    BADGES,
     PLACEHOLDERS,
+    check_claims,
     check_link,
     check_name,
     check_own,
@@ -128,6 +130,13 @@ def test_what_the_example_says_is_nobodys_own() -> None:
     check_own("the issues of this repository")
 
 
+def test_people_may_be_called_like_a_claim_but_not_like_a_badge() -> None:
+    for name in ("Sota Kato", "arlarena-bench", "Ada"):
+        check_claims(name, BADGES)
+    with pytest.raises(ValueError, match="'official' is what the board says"):
+        check_claims("The official re-run", BADGES)
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -149,6 +158,11 @@ def test_titles_that_are_read_as_one_are_one(other: str) -> None:
         ("GRPO sokoban-standard", "GSPO sokoban-standard"),
         ("SAMPO 2", "SAMPO"),
         ("learn", "lean"),
+        ("REINFORCE", "REINFORCE++"),
+        ("GRPO+", "GRPO"),
+        ("PPO v1.5", "PPO v15"),
+        ("GRPO beta 1.0", "GRPO beta 10"),
+        ("DAPO lr 1e-5", "DAPO lr 1e5"),
     ],
 )
 def test_titles_that_differ_are_two(one: str, other: str) -> None:

@@ -204,8 +204,8 @@ FORGERIES = [
     Forgery(
         "README that hides something",
         "policy",
-        plain("README.md", "as \u202esdrow".encode()),
-        "README.md: U+202E is not a visible character",
+        plain("README.md", "fine \u26a0\ufe0f\r\nas \u202esdrow".encode()),
+        "README.md, line 2: U+202E is not a visible character",
     ),
     Forgery("path traversal", "policy", listed(path=f"../20260101_policy/{RECORDS}"), PATH),
     Forgery("absolute path", "policy", listed(path="/etc/passwd"), PATH),
@@ -250,7 +250,7 @@ FORGERIES = [
         "deep submission.json",
         "policy",
         about(b"[" * 10**5),
-        f"{ABOUT}: is not valid JSON: maximum ",
+        f"submission.json: is nested too deeply",
     ),
     Forgery(
         "huge number",

@@ -110,6 +110,12 @@ FORGERIES = [
         about(authors=[unicodedata.normalize("NFD", "Ren\u00e9")]),
         AUTHOR + "letters with accents must be single characters",
     ),
+    Forgery(
+        "a badge as an author",
+        "policy",
+        about(authors=["\u2714 Verified by the maintainers"]),
+        AUTHOR + "'verified' is what the board says of entries: remove it",
+    ),
     Forgery("nobody", "policy", about(authors=[]), "authors: must not be empty"),
     Forgery(
         "hidden contact", "policy", about(contact="a\u2066b"), "contact: U+2066 is not a visible"
