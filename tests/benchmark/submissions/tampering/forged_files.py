@@ -250,7 +250,7 @@ FORGERIES = [
         "deep submission.json",
         "policy",
         about(b"[" * 10**5),
-        f"submission.json: is nested too deeply",
+        "submission.json: is nested too deeply",
     ),
     Forgery(
         "huge number",
