@@ -25,7 +25,7 @@ from benchmark.flat import flat
 from benchmark.logs.lines import Start, TrackClaim
 from benchmark.logs.training_log import TrainingLog
 from benchmark.models import ModelIdentity
-from benchmark.submissions.checks.log_schedule import early_stop
+from benchmark.submissions.checks.log_schedule import divergence, early_stop
 from benchmark.submissions.format.texts import skeleton
 from benchmark.track_schema import FREE, LEARNING_RATE, METHOD, RateGrid, Track, deviations
 from benchmark.versions import PROGRAM
@@ -60,7 +60,9 @@ def train_command(
     code = _plugin_words(start, plugins)
     config, tasks = logged_configuration(start)
     recipe, files = _recipe(start.recipe, config, folder)
-    stop = ("--stop-on-collapse",) if early_stop(log) is not None else ()
+    # Steps that are not finite end a run without it.
+    stopped = early_stop(log) is not None and divergence(log) is None
+    stop = ("--stop-on-collapse",) if stopped else ()
     if start.track is None:
         words = _open_words(start, config, tasks, recipe, files)
         return TrainCommand((*words, *code, *stop), files)

@@ -1,9 +1,10 @@
-"""Atomic file writing: a file appears complete or not at all."""
+"""Atomic writing: a file, or a folder, appears complete or not at all."""
 
 import contextlib
 import errno
 import fcntl
 import os
+import shutil
 import stat
 import tempfile
 from pathlib import Path
@@ -86,6 +87,35 @@ def append_durably(descriptor: int, content: bytes) -> None:
         with contextlib.suppress(OSError):
             os.ftruncate(descriptor, size)
         raise
+
+
+def replace_folder(fresh: Path, kept: Path) -> None:
+    """Put a folder in the place of an older one beside it.
+
+    At no moment is neither of them whole. After a crash in between, `kept` is missing, `fresh` is
+    complete, and the older one is at `kept` with `.old` behind its name.
+
+    Args:
+        fresh: The new folder, written completely.
+        kept: Its place; the older one there is removed.
+
+    Raises:
+        OSError: The disk failed.
+    """
+    old = kept.with_name(f"{kept.name}.old")
+    for path in fresh.rglob("*"):
+        if path.is_file():
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+    shutil.rmtree(old, ignore_errors=True)
+    if kept.exists():
+        kept.rename(old)
+    fresh.rename(kept)
+    sync_folder(kept.parent)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def sync_folder(folder: Path) -> None:

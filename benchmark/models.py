@@ -201,7 +201,7 @@ def _what_else(path: Path) -> str:
 
 
 def check_pulled(file: Path) -> None:
-    """Refuse what Git leaves in the place of a large file.
+    """Refuse the pointer that Git leaves where a large file was.
 
     Raises:
         UserError: The file is a pointer.

@@ -46,7 +46,7 @@ FREE: Final = frozenset(
 """Settings that move no result; no hash and no comparison looks at them."""
 LEARNING_RATE: Final = "optimization.learning_rate"
 OPEN: Final = "open"
-"""What is shown in the place of a track's name for runs that are on none."""
+"""What is shown instead of a track's name for runs that are on none."""
 
 _MAX_TEXT = 80
 """Characters of a value in a message: a log may come from somebody else."""

@@ -373,7 +373,7 @@ def _wire(demo: gr.Blocks, whole: Page) -> None:
     gr.on(followed, follow, inputs=shown, outputs=whole.all, **whole.event)
     gr.on([each.input for each in whole.slow], fetch, outputs=whole.slow, **whole.event)
     demo.load(open_page, inputs=shown, outputs=whole.all, **whole.event)
-    # The server does not know which tab is open: the browser says it in the place of the task.
+    # The server does not know which tab is open: the browser says it instead of the task.
     whole.protocol.input(
         change_protocol,
         inputs=[whole.protocol, whole.task],

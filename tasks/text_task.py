@@ -37,7 +37,7 @@ class Seen:
     Attributes:
         observation: See `View.observation`.
         admissible: See `View.admissible`.
-        prompt: What the template is given beside or in the place of `observation`, `admissible`,
+        prompt: What the template is given beside or instead of `observation`, `admissible`,
             `turn`, `max_turns` and `history`. The history repeats its `observation`.
         images: What stands behind the prompt's text; see `View.images`.
     """

@@ -51,7 +51,7 @@ def without_middle(text: str, most: int, tail: int, note: str) -> str:
         text: Any text.
         most: Characters of it that stay.
         tail: Of these so many are the last ones; at least one.
-        note: What stands in the place of the others, with `{}` for their number.
+        note: What is shown instead of the others, with `{}` for their number.
     """
     if len(text) <= most:
         return text

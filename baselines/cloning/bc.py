@@ -31,6 +31,7 @@ from baselines.inits.registry import find_model
 from baselines.training.tracking import check_trackers
 from benchmark.engines.core.chat import Chat, quiet_transformers
 from benchmark.engines.transformers.tree_attention import use_tree_attention
+from benchmark.files import replace_folder
 from benchmark.flat import tracker_values
 from tasks.chat.messages import images_of, text_of
 from tasks.errors import UserError
@@ -322,12 +323,15 @@ def _fingerprint(recipe: BCRecipe, demonstrations: list[Demonstration]) -> str:
 
 def _save_checkpoint(accelerator: Accelerator, out: Path, step: int, started: str) -> None:
     """Replace the checkpoint; a crash in between leaves the old one or the new one."""
-    fresh, kept = out / f"{_CHECKPOINT}.new", out / _CHECKPOINT
+    fresh = out / f"{_CHECKPOINT}.new"
+    if accelerator.is_main_process:
+        shutil.rmtree(fresh, ignore_errors=True)
+    accelerator.wait_for_everyone()
     accelerator.save_state(str(fresh))
+    accelerator.wait_for_everyone()
     if accelerator.is_main_process:
         (fresh / "step").write_text(f"{step} {started}")
-        shutil.rmtree(kept, ignore_errors=True)
-        fresh.rename(kept)
+        replace_folder(fresh, out / _CHECKPOINT)
     accelerator.wait_for_everyone()
 
 
@@ -374,5 +378,6 @@ def _average(model: "PreTrainedModel", out: Path, steps: tuple[int, ...]) -> Non
 
 def remove_checkpoint(out: Path) -> None:
     """Forget the checkpoint of a model that is finished."""
-    shutil.rmtree(out / _CHECKPOINT, ignore_errors=True)
+    for name in (_CHECKPOINT, f"{_CHECKPOINT}.new", f"{_CHECKPOINT}.old"):
+        shutil.rmtree(out / name, ignore_errors=True)
     shutil.rmtree(out / _ENDS, ignore_errors=True)

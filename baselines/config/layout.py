@@ -35,11 +35,11 @@ class Layout:
         processes: That train.
         sharded: Whether FSDP spreads the models over them.
         everywhere: Each of them has an engine that gets whole weights.
-        share: Of a device's memory, that vLLM on it takes.
+        share: Share of a device's memory that vLLM on it takes.
         sleeps: Whether vLLM gives it back while the policy learns.
         models: Engines of transformers on each device; None where there are none.
-        serves: Of the memory of devices with a vLLM server and nothing else, that it takes; 0
-            where there are none, or they are not known.
+        serves: Share of a device's memory that its vLLM server takes, on devices that only serve; 0
+            if there are none, or if they are unknown.
     """
 
     processes: int = 1
@@ -52,7 +52,7 @@ class Layout:
 
     @property
     def engine_share(self) -> float:
-        """Of a device's memory, that vLLM takes wherever it is; 0 without vLLM."""
+        """Share of a device's memory that vLLM takes, wherever it is; 0 without vLLM."""
         return self.share or self.serves
 
     def room(self, whole: float, phase: str) -> float:

@@ -1,6 +1,6 @@
 """The schema of a training run: one choice in each of the four dimensions, and a scale.
 
-A recipe (`recipes/*.yaml`) names the choices, a scale (`scales/*.yaml`) the sizes; `recipes.py`
+A recipe (`recipes/*.yaml`) names the choices, a scale (`scales/*.yaml`) the sizes; `layers.py`
 joins them. Every field has one meaning, and a contradiction is refused with its reason.
 """
 
@@ -40,8 +40,8 @@ class Rollout(Part):
 
     Attributes:
         groups: Entries of the training stream per update, over all processes and tasks.
-        mixture: Groups of each task per update, which add up to `groups`; None goes round the tasks
-            in turn.
+        mixture: Groups of each task per update, which add up to `groups`; None cycles through
+            the tasks.
         group_size: Episodes of each.
         max_tokens: Longest response.
         temperature: Of the draws. Nucleus and top-k are off in training: the engine's
@@ -104,7 +104,7 @@ class Optimization(Part):
         skip_empty: Leave out steps whose advantages are all 0 where neither KL nor entropy is part
             of the loss: they would follow old moments and rounding alone.
         optimizer: AdamW, or with moments of 8 bits, which needs the library torchao.
-        lora: Train low-rank updates in the place of all weights; needs the library peft. Learning
+        lora: Train low-rank updates instead of all weights; needs the library peft. Learning
             rates are then about ten times as high.
         freeze_vision: Leave the image side of a vision-language model as it is. A small one that is
             trained at the rate of the rest can lose within an update what it shows.

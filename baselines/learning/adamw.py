@@ -20,7 +20,7 @@ def make_optimizer(
         parameters: What is trained, in float32.
         device: Where steps are made. On CUDA they are fused: the default would need room for one
             more copy of the parameters in every step.
-        kind: `adamw`, or `adamw_8bit`, whose moments take 2 bytes a parameter in the place of 8.
+        kind: `adamw`, or `adamw_8bit`, whose moments take 2 bytes a parameter instead of 8.
         **constants: As `torch.optim.AdamW` takes them.
 
     Raises:

@@ -41,7 +41,7 @@ class Wanted:
 
 
 class ChunkedHead:
-    """Stands in the place of a last layer's `forward`.
+    """Replaces a last layer's `forward`.
 
     The layer itself stays where it was: FSDP gathers its weights as before, and a checkpoint has
     them under the same name.
@@ -59,7 +59,7 @@ class ChunkedHead:
 
     @contextmanager
     def asked(self, wanted: Wanted) -> Iterator[None]:
-        """Within it, a forward pass of the model gives (M, 3) in the place of logits.
+        """Within it, a forward pass of the model gives (M, 3) instead of logits.
 
         Log-probabilities at the temperature, at temperature 1 (without a gradient), and entropies
         (0 where not wanted).

@@ -37,7 +37,7 @@ def configure_sharding(accelerator: Accelerator) -> None:
     Gradients are summed in float32, over micro-batches and over processes: accelerate's bf16 does
     both in bfloat16. And what is loaded is whole on every process, but for what `loaded_once`
     loads: transformers leaves zeros everywhere but on the main process otherwise, and only what is
-    sharded afterwards gets its weights.
+    sharded afterward gets its weights.
 
     Raises:
         UserError: It is FSDP's first version.
@@ -60,7 +60,7 @@ def configure_sharding(accelerator: Accelerator) -> None:
 
 @contextmanager
 def loaded_once(accelerator: Accelerator) -> Iterator[None]:
-    """Within it only the main process reads weights that are sharded afterwards.
+    """Within it only the main process reads weights that are sharded afterward.
 
     Not where the user has turned that off (`--fsdp_cpu_ram_efficient_loading false`).
     """

@@ -40,7 +40,7 @@ class Claim(Strict):
         among: The others that `best` is compared with; if empty, all of the track.
         learns: One of these methods gains on its init: that which gains most. Reproduced if it
             gains `gain` and the interval is above `by`, contradicted if the interval is below
-            `gain`.
+            the larger of the two.
             One method with all its seeds is enough to reproduce it.
         gain: Least gain, a difference of success rates.
         by: What the interval of the gain is above.

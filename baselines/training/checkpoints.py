@@ -6,8 +6,8 @@ from a folder that somebody else made.
 """
 
 import contextlib
+import errno
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -25,7 +25,7 @@ from baselines.learning.lora import has_updates, merged, write_updates
 from baselines.learning.sharding import full_weights, is_sharded
 from baselines.training.tracking import facts_of
 from benchmark.engines.core.chat import Chat
-from benchmark.files import sync_folder
+from benchmark.files import replace_folder
 from benchmark.logs.training_log import LOG, read_training_log
 from tasks.errors import UserError
 from tasks.texts import digest_text, first_line
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 LAST, BEST = "last", "best"
 ADAPTER = "adapter"
+_CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _STATE, _FACTS, _OLDER = "state", "training_state.json", "older_policy.safetensors"
 
 
@@ -105,7 +106,7 @@ def save_last(
                 save_file(copies, fresh / _STATE / _OLDER)
             facts = json.dumps(asdict(state), indent=1) + "\n"
             (fresh / _STATE / _FACTS).write_text(facts, "utf-8")
-            _take_place(folder, LAST)
+            replace_folder(fresh, folder / LAST)
     accelerator.wait_for_everyone()
 
 
@@ -120,7 +121,7 @@ def save_best(accelerator: Accelerator, model: Any, chat: Chat, folder: Path) ->
         _export(accelerator, model, chat, fresh)
         accelerator.wait_for_everyone()
         if accelerator.is_main_process:
-            _take_place(folder, BEST)
+            replace_folder(fresh, folder / BEST)
     accelerator.wait_for_everyone()
 
 
@@ -190,7 +191,7 @@ def load_last(accelerator: Accelerator, folder: Path) -> dict[str, torch.Tensor]
     those that were not there.
 
     Raises:
-        UserError: It was written with FSDP, and this run is without, or the other way round; files
+        UserError: It was written with FSDP, and this run is without, or vice versa; files
             are missing or damaged.
     """
     saved = folder / LAST / _STATE
@@ -261,26 +262,8 @@ def _fresh(accelerator: Accelerator, folder: Path, name: str) -> Path:
     return fresh
 
 
-def _take_place(folder: Path, name: str) -> None:
-    """Put what was written beside a checkpoint in its place; at no moment is none of them whole."""
-    fresh, kept, old = folder / f"{name}.new", folder / name, folder / f"{name}.old"
-    for path in fresh.rglob("*"):
-        if path.is_file():
-            descriptor = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-    shutil.rmtree(old, ignore_errors=True)
-    if kept.exists():
-        kept.rename(old)
-    fresh.rename(kept)
-    sync_folder(folder)
-    shutil.rmtree(old, ignore_errors=True)
-
-
 def _mend(folder: Path) -> None:
-    """Finish what a crash between the two renames of `_take_place` has left.
+    """Finish what a crash between the two renames of `replace_folder` has left.
 
     A last checkpoint moves on to the new one. A best model goes back to the old one: the update
     that it is of has no checkpoint yet and is made again.
@@ -307,11 +290,15 @@ def _writing(folder: Path, name: str, what: str) -> Iterator[None]:
         reason = _disk_failure(error)
         if reason is None:
             raise
-        if (folder / name).exists():
+        moved = not (folder / name).exists() and (folder / f"{name}.old").exists()
+        if not moved:  # else the new one is complete
             shutil.rmtree(folder / f"{name}.new", ignore_errors=True)
+        kept = "; an earlier one is kept" if moved or (folder / name).exists() else ""
+        closed = isinstance(error, OSError) and error.errno in _CLOSED
+        advice = "make it writable" if closed else "free disk space"
         raise UserError(
-            f"the {what} in {folder} cannot be written: {reason}; an earlier one is "
-            "kept: free disk space and run the same command again"
+            f"the {what} in {folder} cannot be written: {reason}{kept}: {advice} and run the same "
+            "command again"
         ) from error
 
 

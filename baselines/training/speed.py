@@ -43,7 +43,7 @@ def step_flops(
         model: The policy's configuration.
         parameters: Of the policy, all of them.
         rows: That are learned from.
-        epochs: Times that each is, on the average.
+        epochs: Mean number of passes over each row.
         frozen: LoRA: the weights have no gradients, which is 2 less per parameter and token. What
             its updates add is left out.
         critic: A network of the same size but for the last layer is trained beside it.
@@ -104,7 +104,7 @@ class ThroughputMeter:
         self._flops = 0.0
 
     def note(self, rows: Sequence[Row], epochs: float) -> None:
-        """Rows were learned from so many times on the average."""
+        """Count rows that were learned from, with their mean number of passes."""
         self._flops += step_flops(
             self._config, self._parameters, rows, epochs, self._frozen, self._critic
         )

@@ -30,7 +30,6 @@ from baselines.training.checkpoints import TrainingState, find_last, load_last, 
 from baselines.training.clock import Clock
 from baselines.training.early_stopping import EarlyStopping
 from baselines.training.samples import write_samples
-from baselines.training.schedule import learning_rate_of
 from baselines.training.speed import ThroughputMeter
 from baselines.training.sync_check import SyncCheck
 from baselines.training.tracking import tracker_settings
@@ -42,6 +41,7 @@ from benchmark.engines.core.metered import MeteredEngine
 from benchmark.flat import tracker_values
 from benchmark.hosts.choose import EnvPool
 from benchmark.logs.lines import Start
+from benchmark.logs.schedule import learning_rate_of
 from benchmark.logs.training_log import (
     LOG,
     TrainingLogWriter,
@@ -320,7 +320,7 @@ class Trainer:
 
     def _set_learning_rate(self, number: int) -> float:
         """Set and return the learning rate of an update (from 1)."""
-        rate = learning_rate_of(self.config.optimization, number)
+        rate = learning_rate_of(self.config.optimization.model_dump(), number)
         self.learner.set_learning_rate(rate)
         return rate
 

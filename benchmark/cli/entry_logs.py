@@ -9,7 +9,7 @@ from tasks.errors import UserError
 
 
 def logs_of(path: Path, chosen: str | None = None) -> list[Path]:
-    """The path itself, or in the place of a submission's folder all logs that it names.
+    """The path itself; for a submission's folder, all logs that it names.
 
     Args:
         path: A log, a run folder or a submission's folder.

@@ -77,7 +77,7 @@ def choose_kind(options: EngineOptions) -> str:
     """Resolve `auto`: endpoints if given, vLLM where there is a GPU and vLLM, else transformers.
 
     Raises:
-        UserError: Endpoints with an engine that does not use them, or the other way round, or an
+        UserError: Endpoints with an engine that does not use them, or vice versa, or an
             option that has no effect with this engine.
     """
     kind = options.kind

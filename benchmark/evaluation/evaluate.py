@@ -170,7 +170,7 @@ def recorded_command(arguments: Sequence[str]) -> tuple[str, ...]:
     shown = (re.sub(r"\w+://\S*", "URL", argument) for argument in arguments[1:])
     return (
         PROGRAM,
-        *(re.sub(r"(^|=)/\S*/(?=[^/]+/?$)", r"\1.../", each) for each in shown),
+        *(re.sub(r"(^|=)/.*/(?=[^/]+/?\Z)", r"\1.../", each, flags=re.DOTALL) for each in shown),
     )
 
 
@@ -183,7 +183,7 @@ class Session:
         ended: `finished`, `interrupted`, or the name of the error that stopped it.
         episodes: Records added.
         replaced_errors: Records of failed episodes that were dropped to be played again.
-        wall_s: Seconds from the first request to the last record.
+        wall_s: Seconds from before the environments start until all records are in order.
         idle_share: Share of that time in which no request was in flight.
         requests: Responses.
         prompt_tokens: Tokens of all prompts; null where they are not counted.

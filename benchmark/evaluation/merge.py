@@ -23,7 +23,7 @@ def merge(paths: Sequence[Path], out: Path) -> Manifest:
 
     Args:
         paths: One folder per shard, in any order.
-        out: The new folder; it must not hold a run.
+        out: The new folder; it must not hold a run or a part of one.
 
     Returns:
         The joined run's manifest.
@@ -31,8 +31,8 @@ def merge(paths: Sequence[Path], out: Path) -> Manifest:
     Raises:
         UserError: The folders are not all shards of one complete run.
     """
-    if (out / MANIFEST).exists():
-        raise UserError(f"{out} already has a run; choose another --out")
+    if any((out / name).exists() for name in (MANIFEST, RECORDS, SESSIONS)):
+        raise UserError(f"{out} already has a run, or a part of one; choose another --out")
     runs = [read_run(path) for path in paths]
     first = runs[0][0]
     for path, (manifest, _) in zip(paths, runs, strict=True):

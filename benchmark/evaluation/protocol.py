@@ -47,7 +47,7 @@ STANDARD_SEED = 0
 
 @dataclass(frozen=True, slots=True)
 class SamplingOverrides:
-    """What a user may choose in the place of a panel's standard; None is the standard's value.
+    """What a user may choose instead of a panel's standard; None is the standard's value.
 
     Attributes:
         temperature: See `Sampling`; as the next three.

@@ -133,7 +133,7 @@ class RunFolder:
             raise UserError(_cannot_write(self.path, error)) from error
 
     def drop_errors(self) -> int:
-        """Forget the records of episodes that failed with an error, so that they are replayed.
+        """Drop the records of episodes that ended in an error, so that they are played again.
 
         Returns:
             How many there were.

@@ -1,7 +1,7 @@
 """The curves of one training run, from any trainer's log.
 
 The readers of foreign logs and of our own end here, and stability is computed from here. Numbers
-have the names, units and meanings of `training_metrics`; what a log does not say is not there.
+have the names, units and meanings of `metrics.py`; what a log does not say is not there.
 """
 
 import itertools

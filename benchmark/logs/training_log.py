@@ -2,8 +2,8 @@
 
 `training_log.jsonl` holds one `start` line, then an `update` line for every update and a
 `validation` line for every panel of every validation. Lines are flat; a number that was not
-measured is null, never 0. `training_lines` has the schemas, `training_metrics` the names, units and
-ranges of the numbers. A log may come from somebody else: nothing in it is trusted.
+measured is null, never 0. `lines.py` has the schemas, `metrics.py` the names, units and ranges of
+the numbers. A log may come from somebody else: nothing in it is trusted.
 """
 
 import fcntl

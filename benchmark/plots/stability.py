@@ -1,6 +1,6 @@
 """Success, survival and warning signs of recipes as one figure, for any trainer.
 
-The same runs give the same bytes with the same version of matplotlib, as in `training_plot`, whose
+The same runs give the same bytes with the same version of matplotlib, as in `training.py`, whose
 looks these plots share.
 """
 

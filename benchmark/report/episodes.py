@@ -56,7 +56,7 @@ class Episodes:
         replayed: Episodes that were replayed.
         differing: Episodes whose replay differs from their record.
         missing: Panels without boards.
-        as_recorded: Tasks of which outputs are shown that nothing was run again for.
+        as_recorded: Tasks whose outputs are shown as recorded; their programs did not run again.
     """
 
     packed: str

@@ -70,7 +70,7 @@ def probability_of_improvement(
 
     Source: Agarwal et al. (arXiv:2108.13264), section 4.3.
 
-    The other way round it gives the rest to 1, its interval's ends included.
+    Swapping the recipes gives one minus the result, the ends of the interval included.
 
     Args:
         first: Scores of the first recipe, by task.

@@ -184,7 +184,7 @@ def rules_of(signal: Signal, runs: Sequence[WatchedRun]) -> tuple[Rule, ...]:
         runs: One half of the runs.
 
     Returns:
-        Rules, the farthest limit first, which none of the healthy runs pass; rounded outwards to
+        Rules, the farthest limit first, which none of the healthy runs pass; rounded outward to
         2 digits. None if no healthy run has the signal.
     """
     found = (_harm(run, signal) for run in runs if run.fall is None)

@@ -98,7 +98,7 @@ def estimate(
     """A statistic of all runs of all strata together, with its stratified bootstrap interval.
 
     Every stratum's runs are drawn with replacement, as many as it has; the ends of the interval
-    are the percentiles of the statistic over all draws, moved outwards to the value in the rare
+    are the percentiles of the statistic over all draws, moved outward to the value in the rare
     case that it lies outside. With 3 to 5 runs a stratum the interval is too narrow: show the
     runs, too.
 

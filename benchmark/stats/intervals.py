@@ -128,7 +128,7 @@ def clustered_wilson(
     """Wilson's interval of a success rate over episodes that were played more than once.
 
     The rate is the unweighted mean of the episodes' rates; the formula is that of `wilson` with
-    `effective_sample_size` in the place of n. Episodes played once, or repeats that always agree,
+    `effective_sample_size` instead of n. Episodes played once, or repeats that always agree,
     give exactly `wilson` over the episodes.
 
     Source: Dean and Pagano, J. Survey Stat. Methodol. 3 (2015) 484-503 (Wilson's interval with
@@ -250,7 +250,7 @@ def bootstrap_mean(
     together. With z0 the normal quantile of the share of resampled means below the observed one
     (ties half) and a = sum(x - m)^3 / (6 (sum(x - m)^2)^1.5), which for a mean is the jackknife's
     acceleration, the ends are the quantiles Phi(z0 + (z0 +- z) / (1 - a (z0 +- z))) of the
-    resampled means, moved outwards to the observed mean in the rare case that it lies outside.
+    resampled means, moved outward to the observed mean in the rare case that it lies outside.
 
     Differences that are all equal (and a single one) cannot show any spread: the interval has no
     width then. Negated differences give the negated interval.

@@ -150,7 +150,7 @@ def thinned(points: Points, most: int = MAX_POINTS) -> Points:
     """A curve with few enough points to be drawn, whose peaks and gaps are all still there.
 
     The points between the first and the last one are cut into runs of nearly equal length. Of each
-    run the lowest and the highest value stay, the first of several; and, in the place of either,
+    run the lowest and the highest value stay, the first of several; and, instead of either,
     the first value that is not finite, since what overflowed matters more than a peak.
 
     Args:

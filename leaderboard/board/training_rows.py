@@ -127,7 +127,7 @@ class StoredSeries:
     """One number along the updates of one training, thinned out where it is long.
 
     Attributes:
-        name: In `leaderboard.table.columns.CURVES`, or its `EPISODES`.
+        name: In `leaderboard.board.curves.CURVES` or its `SIGNALS`, or its `EPISODES`.
         steps: Updates, ascending; 0 is the init.
         values: As measured, none of them smoothed; may be NaN or infinite.
         measured: Points before the curve was thinned out.

@@ -71,7 +71,7 @@ class PlayCache:
             return self.plays[asked][0]
 
     def add(self, asked: Asked, play: Play) -> None:
-        """Keep an episode, unless it would take the room of many, in the place of others."""
+        """Keep an episode, unless it would take the room of many, instead of others."""
         size = size_of(play)
         with self.lock:
             if size > MAX_KEPT_OF_ONE or asked in self.plays:

@@ -261,7 +261,7 @@ def _columns(board: Board, protocol: str, panels: str) -> dict[str, Column]:
 
 
 def _head(column: Column, state: State) -> Markup:
-    """A title that sorts: by this column, and when it does so already, the other way round."""
+    """A title that sorts: by this column, and in reverse if it already does."""
     # Of a single panel the mean has no column of its own.
     alone = state.sort == SUCCESS and "/" in state.panels and column.is_success
     current = alone or column.name == state.sort

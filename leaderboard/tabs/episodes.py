@@ -48,7 +48,7 @@ def episodes_page(board: Board, submissions: Path | None, state: State) -> str:
 
     Args:
         board: The board.
-        submissions: Where the entry's folder is. Without it nothing is read: in the place of the
+        submissions: Where the entry's folder is. Without it nothing is read: instead of the
             episode stands what the page asks for it with (`assets/episodes.js`).
         state: What is shown: `entry`, `panel`, `seed`, `repeat`, `show` and `episode`.
     """

@@ -118,7 +118,7 @@ def full_entries(catalogue: Catalogue, name: str) -> tuple[PanelEntry, ...]:
     """
     info, training = read_index(PANELS)[name], name.endswith(TRAIN)
     first = TEST_GOALS[FULL] if training else 0
-    # What the smaller data set tests is not trained on here, and the other way round.
+    # What the smaller data set tests is not trained on here, and vice versa.
     other = read_panel("webshop", PANELS, SMALL if training else SMALL + TRAIN).entries
     kept_out = {entry.data["asin"] for entry in other}
     listings = in_test_order(catalogue.listings_for_people())

@@ -195,7 +195,7 @@ def test_the_table_of_numbers_is_that_of_the_code() -> None:
     table = ["| number | unit | what it says |", "| --- | --- | --- |"]
     for name, metric in {**METRICS, **VALIDATION_METRICS}.items():
         table.append(f"| `{name}` | {metric.unit} | {metric.text} |")
-    # If this fails, put the expected lines in the place of the table.
+    # If this fails, replace the table with the expected lines.
     assert LOGS.partition("## All numbers")[2].strip().splitlines()[-len(table) :] == table
 
 

@@ -20,6 +20,7 @@ from benchmark.flat import flat
 from benchmark.logs.lines import Start
 from benchmark.logs.training_log import TrainingLog, parse_training_log, read_training_log
 from benchmark.submissions.check import read_accepted
+from benchmark.submissions.checks.log_schedule import divergence
 from benchmark.submissions.format.schema import Submission
 from benchmark.submissions.reading.folder import read_submission
 from tasks.errors import UserError
@@ -226,6 +227,13 @@ def test_a_run_that_was_stopped_on_collapse_is_so_again(tmp_path: Path, write: W
     lines = [update_line(n, {"rollout/group_std": 1.0 if n < 10 else 0.01}) for n in range(1, 21)]
     stopped = read_training_log(write_log(tmp_path / "stopped.jsonl", [start, *lines]))
     assert train_command(stopped, "out").words[-1] == "--stop-on-collapse"
+    assert "--stop-on-collapse" not in train_command(log, "out").words
+    # Its steps are not finite at last, which ends a run that collapse did not.
+    limit = log.start.configuration["optimization"]["max_skipped"]
+    steps = {"policy/optimizer_steps": 0.0, "policy/skipped_steps": limit + 1.0}
+    diverged = [*lines[:-1], update_line(20, {"rollout/group_std": 0.01, **steps})]
+    log = read_training_log(write_log(tmp_path / "diverged.jsonl", [start, *diverged]))
+    assert divergence(log) is not None
     assert "--stop-on-collapse" not in train_command(log, "out").words
 
 

@@ -23,7 +23,7 @@ class EMPG(Relative):
 
     Attributes:
         k: Strength of the scale.
-        k_future: Strength of the bonus' dependence on the next turn's entropy.
+        k_future: Strength of the bonus's dependence on the next turn's entropy.
         zeta: Weight of the bonus.
     """
 
@@ -74,7 +74,7 @@ def empg(
         trajectories: (N,) long, unique in the rollout.
         turns: (N,) long: number of the row's turn in its trajectory.
         k: Strength of the scale.
-        k_future: Strength of the bonus' dependence on the next turn's entropy.
+        k_future: Strength of the bonus's dependence on the next turn's entropy.
         zeta: Weight of the bonus.
 
     Returns:

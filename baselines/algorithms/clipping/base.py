@@ -101,7 +101,8 @@ class SequenceMask(Part):
 
     Attributes:
         delta: How far a row may have moved, in nats per token.
-        denominator: `kept`: dropped rows leave the aggregation's denominators, too, as in the
+        denominator: `kept`: dropped rows leave the aggregation's denominators, too, where these are
+            counts of tokens or of non-empty rows (`token-mean`, `seq-mean-token-mean`), as in the
             released code, which takes them out of the mask before everything else; `all`: they stay
             in, as the paper's formula has it.
     """

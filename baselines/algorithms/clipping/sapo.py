@@ -12,7 +12,7 @@ FLAGGED = 0.2
 
 
 class SAPO(Clipping):
-    """A smooth gate in the place of limits.
+    """A smooth gate instead of limits.
 
     `-A (4 / tau) sigmoid(tau (w - 1))`. A token's gradient has the weight `4 p (1 - p)`, p the
     sigmoid: 1 at w = 1, falling on both sides, the faster the larger tau is. Source: SAPO (arXiv

@@ -63,7 +63,7 @@ def panels_of(
         chosen: What --task was given, each one or several names with commas between them.
         panel: What --panel was given.
         own_tasks: What is played where no task is named; empty for all tasks.
-        aloud: Print which panels are played in the place of those that are not here.
+        aloud: Print which panels are played instead of those that are not here.
 
     Raises:
         UserError: A name is unknown, or given twice.

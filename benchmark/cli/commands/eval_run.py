@@ -65,6 +65,7 @@ def play(
     """
     plan = _plan(arguments)
     given = Path(arguments.out) if arguments.out else None
+    made = given is None or not given.exists()
     if given is not None:
         check_folder(given, plan.protocols, plan.shard, plan.limit)
     options = _engine_options(arguments, plan)
@@ -83,7 +84,7 @@ def play(
         engine = build_engine(kind, options, source)
         return out, _in_a_loop(engine, plan, source, out, arguments, command)
     except UserError:
-        if out is not None:
+        if out is not None and made:
             with contextlib.suppress(OSError):  # not empty: something was played there
                 out.rmdir()
         raise

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _REPEAT = (
     "To repeat the run, give the command again with another --out. With --dry-run it prints its",
     "settings: they, and the hash of the init, must match those listed here. Server addresses",
-    "are not recorded.",
+    "(URL) and the beginnings of absolute paths (...) are not recorded: fill them in.",
 )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
+from benchmark.logs.schedule import learning_rate_of
 from benchmark.logs.training_log import TrainingLog
 from benchmark.stability.collapse import diverged, should_stop
 from benchmark.submissions.checks.log_counts import AS_WRITTEN
@@ -184,7 +185,8 @@ def check_settings(log: TrainingLog) -> Iterator[Finding]:
     for line in log.updates:
         wanted = dict(expected)
         if line.values.get("policy/optimizer_steps"):
-            wanted["policy/learning_rate"] = _rate(configuration["optimization"], line.update)
+            rate = learning_rate_of(configuration["optimization"], line.update)
+            wanted["policy/learning_rate"] = rate
         for name, value in wanted.items():
             said = line.values.get(name)
             if said is not None and not math.isclose(said, value, rel_tol=1e-6, abs_tol=1e-12):
@@ -204,17 +206,6 @@ def _counts(configuration: Mapping[str, Any]) -> dict[str, float]:
         return {}
     groups, size = rollout["groups"], rollout["group_size"]
     return {"rollout/groups": groups, "rollout/episodes": groups * size}
-
-
-def _rate(optimization: Mapping[str, Any], number: int) -> float:
-    """The learning rate of an update, as the trainer's schedules have it."""
-    rate: float = optimization["learning_rate"]
-    warm, updates = optimization["warmup_updates"], optimization["updates"]
-    if number <= warm:
-        rate *= number / warm
-    elif optimization["schedule"] == "linear" and updates > warm:
-        rate *= (updates - number + 1) / (updates - warm)
-    return rate
 
 
 def _check_due(log: TrainingLog, schedule: UpdateSchedule, last: int) -> Iterator[Finding]:

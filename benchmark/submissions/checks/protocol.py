@@ -24,7 +24,7 @@ _COMMIT = re.compile("[0-9a-f]{40}")
 _OF_PLACES: Final = ("--model", "--lora", "--out")
 """Options with names of folders, which may be called anything."""
 MOST_ERRORS: Final = 0.05
-"""Of the episodes of a run. A complete run has none; in the place of failures they could hide whose
+"""Of the episodes of a run. A complete run has none; instead of failures they could hide whose
 failures these are."""
 STANDARD = "play the panel as its protocol says, without --set, --temperature and the like"
 

@@ -182,7 +182,7 @@ def panel_results(entry: Entry) -> dict[PanelKey, PanelResult]:
 def _turns(point: ReadCheckpoint, key: PanelKey) -> float:
     """Mean turns of an episode; one that ended in an error counts as the longest there can be.
 
-    Otherwise errors in the place of long failures would make an entry look quicker.
+    Otherwise errors instead of long failures would make an entry look quicker.
     """
     panel = point.panels[key]
     if not panel.errors:

@@ -64,7 +64,7 @@ def faults_of(
     Args:
         error: What pydantic says.
         model: Of what.
-        hidden: Fields, with dots, that are not offered in the place of unknown ones.
+        hidden: Fields, with dots, that are not offered instead of unknown ones.
     """
     details = error.errors(include_url=False, include_input=False)
     details.sort(key=lambda detail: detail["type"] != "extra_forbidden")

@@ -116,7 +116,7 @@ class BubblewrapSandbox(Sandbox):
         return zygote
 
     def _renewed(self, zygote: ZygoteProcess) -> ZygoteProcess:
-        """Another zygote in the place of one."""
+        """Replace a zygote with another."""
         with self._changed:
             self._zygotes.discard(zygote)
         zygote.stop()

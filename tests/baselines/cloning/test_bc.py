@@ -1,5 +1,6 @@
 """Behavior cloning: what is trained on, how it resumes, and that it learns."""
 
+import contextlib
 import json
 import math
 from dataclasses import replace
@@ -101,6 +102,34 @@ def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path) -> None:
     assert folder_sha256(whole) == folder_sha256(stopped)
     remove_checkpoint(whole)
     assert not (whole / "checkpoint").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["before", "between", "after"])
+def test_a_kill_while_a_checkpoint_is_replaced_loses_nothing(
+    moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first checkpoint is there when the second one takes its place."""
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    clone(RECIPE, whole)
+    rename, place, moves = Path.rename, killed / "checkpoint", []
+
+    def dying(self: Path, target: Path) -> Path:
+        if self.parent == killed:
+            moves.append(self.name)
+            if len(moves) == {"before": 2, "between": 3, "after": 4}[moment]:
+                raise Stopped
+        return rename(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", dying)
+        with contextlib.suppress(Stopped):
+            clone(RECIPE, killed)
+    assert place.exists() == (moment != "between")
+    steps: list[int] = []
+    clone(RECIPE, killed, on_step=lambda progress: steps.append(progress.step))
+    assert folder_sha256(whole) == folder_sha256(killed)
+    assert steps[:1] != [1], "it began again"
 
 
 @pytest.mark.slow

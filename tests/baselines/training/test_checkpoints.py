@@ -1,6 +1,8 @@
 """Checkpoints: what is saved comes back, and there is a whole one at every moment."""
 
+import errno
 import json
+import os
 import random
 import resource
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ from accelerate import Accelerator
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from baselines.inits.registry import find_model
+from baselines.training import checkpoints
 from baselines.training.checkpoints import (
     BEST,
     LAST,
@@ -204,6 +207,18 @@ def test_a_failing_disk_leaves_the_old_checkpoint(
         torch.testing.assert_close(value, weights[name], rtol=0, atol=0)
     training.save(tmp_path, update=2)
     assert updates(tmp_path) == 2
+
+
+def test_a_failing_disk_leaves_nothing_of_a_first_checkpoint(tmp_path: Path) -> None:
+    training = Training(64)
+    with files_of_at_most(50_000), pytest.raises(UserError) as caught:
+        training.save(tmp_path, update=1)
+    assert str(caught.value).endswith(": free disk space and run the same command again")
+    assert "kept" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+    refused = pytest.raises(UserError, match="Read-only file system: make it writable and run the ")
+    with refused, checkpoints._writing(tmp_path, LAST, "checkpoint"):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
 
 @pytest.mark.parametrize(("width", "size"), [(8, 16_000), (64, 50_000)])

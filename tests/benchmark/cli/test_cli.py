@@ -239,9 +239,12 @@ def test_shards_join_to_the_whole_run(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["merge", *map(str, parts), "--out", str(joined)]) == 0
     for name in ("episodes.jsonl", "summary.json"):
         assert (joined / name).read_bytes() == (whole / name).read_bytes()
-    assert "already has a run" in error_line(
+    (joined / "run.json").unlink()
+    records = (joined / "episodes.jsonl").read_bytes()
+    assert "already has a run, or a part of one" in error_line(
         capsys, "merge", *map(str, parts), "--out", str(joined)
     )
+    assert (joined / "episodes.jsonl").read_bytes() == records
     assert "is not a shard" in error_line(capsys, "merge", str(whole), "--out", str(tmp_path / "y"))
 
 
@@ -301,3 +304,14 @@ def test_the_readme_shows_todays_protocol() -> None:
     model = find_model("tiny-sokoban").identity.sha256
     assert model is not None
     assert shown == f"{model[:8]}_transformers_{plan.fingerprint[:8]}"
+
+
+def test_a_refused_run_leaves_the_folder_that_was_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine, new = tmp_path / "mine", tmp_path / "new"
+    mine.mkdir()
+    for out in (mine, new):
+        words = ("eval", "--model", "tiny-sokobam", "--task", "sokoban", "--out", str(out))
+        assert "did you mean tiny-sokoban" in error_line(capsys, *words)
+    assert mine.is_dir() and not new.exists()

@@ -209,7 +209,7 @@ def test_likeness_is_of_episodes_and_of_failures(
 @pytest.mark.parametrize(
     ("errors", "failed", "alike", "copied"),
     [
-        # Of 100 episodes: errors in the place of failures, failures that are left, and of all that
+        # Of 100 episodes: errors instead of failures, failures that are left, and of all that
         # is left so many are played alike.
         (11, 9, 89, True),
         (11, 9, 85, True),

@@ -65,7 +65,7 @@ def add(second: list[dict[str, Any]], records: list[dict[str, Any]]) -> list[dic
 
 
 def mixed(board: Board) -> str:
-    """The first episode that seed 0 has solved and seed 1 has not, or the other way round."""
+    """The first episode that seed 0 has solved and seed 1 has not, or vice versa."""
     row = board.row(TRAINED)
     assert row is not None
     known, solved = board.panel(row, KEY), board.solved(row, KEY)

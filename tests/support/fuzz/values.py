@@ -98,7 +98,7 @@ def _paths(value: Any, here: Path = ()) -> list[Path]:
 
 
 def _other(value: Any, draw: random.Random) -> Any:
-    """Another value in the place of one: a neighbor of it, or anything."""
+    """Another value instead of one: a neighbor of it, or anything."""
     near: list[Any] = []
     if isinstance(value, bool):
         near = [not value, int(value)]

@@ -33,7 +33,7 @@ NUMBERS: list[Any] = [
     [-0.5] * 3,
     -0.5,
 ]
-"""What stands in the place of two log-probabilities."""
+"""What replaces two log-probabilities."""
 
 
 def one_line(error: EngineError) -> str:

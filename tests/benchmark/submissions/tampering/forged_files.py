@@ -26,7 +26,7 @@ def listed(name: str = RECORDS, **changes: Any) -> Callable[[Copy], None]:
 
 
 def stored(make: Callable[[bytes], bytes], size: int | None = None) -> Callable[[Copy], None]:
-    """Stores other bytes in the place of the records and lists them as they are."""
+    """Stores other bytes instead of the records and lists them as they are."""
 
     def change(copy: Copy) -> None:
         content = copy.read(RECORDS)
@@ -63,7 +63,7 @@ def plain(name: str, content: bytes) -> Callable[[Copy], None]:
 
 
 def about(content: bytes) -> Callable[[Copy], None]:
-    """Puts something in the place of `submission.json`."""
+    """Replaces `submission.json`."""
     return plain(ABOUT, content)
 
 

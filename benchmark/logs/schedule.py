@@ -1,0 +1,22 @@
+"""The learning rates of a training run's updates."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def learning_rate_of(optimization: Mapping[str, Any], number: int) -> float:
+    """The learning rate of an update: linear warm-up, then constant or linear to 0.
+
+    The trainer sets it, and the check of a log expects it.
+
+    Args:
+        optimization: The section of a run's configuration, whose values are of the right kinds.
+        number: Of the update, from 1.
+    """
+    peak: float = optimization["learning_rate"]
+    warmup, updates = optimization["warmup_updates"], optimization["updates"]
+    if number <= warmup:
+        return peak * (number / warmup)
+    if optimization["schedule"] == "linear" and updates > warmup:
+        return peak * ((updates - number + 1) / (updates - warmup))
+    return peak
