@@ -217,8 +217,8 @@ class Decoder:
         if len(ids) < prefix.length:
             cut = [(k[:, :, : len(ids)], v[:, :, : len(ids)]) for k, v in prefix.layers]
             prefix = Prefix(ids, cut)
-        if len(self._prefixes) >= MAX_PREFIXES:
-            self._prefixes.clear()
+        if key not in self._prefixes and len(self._prefixes) >= MAX_PREFIXES:
+            del self._prefixes[next(iter(self._prefixes))]
         self._prefixes[key] = prefix
         return prefix
 

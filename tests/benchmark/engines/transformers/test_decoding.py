@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from benchmark.engines.core.base import Sampling
-from benchmark.engines.transformers.decoding import BatchRow, Decoder, draw, uniforms
+from benchmark.engines.transformers.decoding import MAX_PREFIXES, BatchRow, Decoder, draw, uniforms
 from tasks.errors import UserError
 
 # Probabilities .2, .5, .3 of the tokens 0, 1, 2.
@@ -174,6 +174,11 @@ def test_prefix_is_shared_and_shrinks() -> None:
     assert admit([*base[:20], 7]) == 160  # too short to have one
     decoder.forget_prefixes()
     assert not decoder._prefixes
+    # The oldest one goes when there is no room, and only for a new one.
+    firsts = [*range(200, 200 + MAX_PREFIXES)]
+    for first in [*firsts, *firsts, 199]:
+        decoder._shared_prefix((first,), [[first, *base]])
+    assert [key[0] for key in decoder._prefixes] == [*firsts[1:], 199]
 
 
 def test_other_layers_than_attention_are_refused() -> None:
