@@ -13,10 +13,10 @@ def learning_rate_of(optimization: Mapping[str, Any], number: int) -> float:
         optimization: The section of a run's configuration, whose values are of the right kinds.
         number: Of the update, from 1.
     """
-    peak: float = optimization["learning_rate"]
+    rate: float = optimization["learning_rate"]
     warmup, updates = optimization["warmup_updates"], optimization["updates"]
     if number <= warmup:
-        return peak * (number / warmup)
-    if optimization["schedule"] == "linear" and updates > warmup:
-        return peak * ((updates - number + 1) / (updates - warmup))
-    return peak
+        rate *= number / warmup
+    elif optimization["schedule"] == "linear" and updates > warmup:
+        rate *= (updates - number + 1) / (updates - warmup)
+    return rate

@@ -5,6 +5,7 @@ import asyncio
 import json
 import tempfile
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -111,12 +112,10 @@ def _needs(arguments: argparse.Namespace, machine: "Machine") -> "Needs":
     serving = 0 if plan is None else len(plan.serving)
     needs = policy_needs(training, machine, layout, serving, whole, not fixed)
     findings = list(needs.findings)
-    for check in (
-        lambda: check_engine(training, own, planned.processes),
-        lambda: check_run(training, planned.processes),
-    ):
+    checks = partial(check_engine, training, own), partial(check_run, training)
+    for check in checks:
         try:
-            check()
+            check(planned.processes)
         except UserError as error:
             findings.append(Diagnosis(True, str(error)))
     return replace(needs, findings=findings)
