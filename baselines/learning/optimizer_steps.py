@@ -195,7 +195,7 @@ class Updater:
         fresh = all(values.old_log_probs[row] is None for row in chosen)
         kept = _Kept([None] * len(batches), whole)
         rule = config.clipping.sequence_mask
-        if rule is not None and rule.denominator == "kept" and not fresh:
+        if rule is not None and self._masks_first and not fresh:
             kept = self._kept(rule, values, batches, whole, tally)
         loss = 0.0
         for number, batch in enumerate(self._moved(batches)):
@@ -249,7 +249,7 @@ class Updater:
         advantages = batch.stack(values.advantages)
         kept_rows, left = kept
         rule = config.clipping.sequence_mask
-        if rule is not None and rule.denominator == "all" and not fresh:
+        if rule is not None and not self._masks_first and not fresh:
             kept_rows = _kept_rows(rule, now.log_probs.detach(), batch, values, tally)
         trained = mask if kept_rows is None else mask * kept_rows[:, None]
         limits = config.clipping.losses(TokenBatch.of(now.log_probs, old, advantages, trained))
@@ -274,6 +274,13 @@ class Updater:
                     values.old_log_probs[row] = old[place, :length].cpu()
         tally.count(mask, now.log_probs.detach() - old, now.entropy.detach(), limits)
         return share
+
+    @property
+    def _masks_first(self) -> bool:
+        """Whether the sequence mask decides denominators, and is to be known before the loss."""
+        rule = self.config.clipping.sequence_mask
+        shrinks = self.config.aggregation in ("token-mean", "seq-mean-token-mean")
+        return rule is not None and rule.denominator == "kept" and shrinks
 
     def _kept(
         self,

@@ -3,14 +3,17 @@
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 import torch
 from accelerate import Accelerator
 from safetensors.torch import load_file
 
+from baselines.algorithms.aggregation import Aggregation
 from baselines.config.layers import RECIPES, names, resolve
 from baselines.config.schema import Optimization
+from baselines.learning import optimizer_steps
 from baselines.learning.microbatches import RowValues
 from baselines.learning.optimizer_steps import Updater, mini_batches
 from tests.baselines.learning.update_once import Recorder, gradient
@@ -107,6 +110,29 @@ def test_a_step_whose_rows_are_all_masked_has_no_gradient(recipe: str, denominat
     tally = updater.update(rows, RowValues(bad, list(unlikely), [None] * 7, [None] * 7), [range(7)])
     assert (tally.masked_rows, tally.losses, tally.grad_norms) == (7, [0.0], [0.0])
     assert all((value == 0).all() for value in optimizer.gradients.values())
+
+
+@pytest.mark.parametrize("aggregation", get_args(Aggregation))
+def test_a_mask_costs_a_pass_where_it_changes_the_denominators_alone(
+    aggregation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes: list[int] = []
+    real = optimizer_steps.evaluate_tokens
+
+    def counting(*given: Any, **named: Any) -> Any:
+        passes[-1] += 1
+        return real(*given, **named)
+
+    monkeypatch.setattr(optimizer_steps, "evaluate_tokens", counting)
+    found = []
+    for denominator in ("kept", "all"):
+        passes.append(0)
+        own = (f"aggregation={aggregation}", f"clipping.sequence_mask.denominator={denominator}")
+        found.append(once("grpo_sm", 300, False, False, *own))
+    shrinks = aggregation in ("token-mean", "seq-mean-token-mean")
+    assert (passes[0] > passes[1]) == shrinks
+    if not shrinks:
+        assert_same(*found)
 
 
 @pytest.mark.parametrize("skip", [False, True])

@@ -43,7 +43,7 @@ from tests.support.training.logs import (
 Json = dict[str, Any]
 
 INITS: Mapping[str, str | None] = {"tiny-sokoban": sha256_text("init"), "unpinned": None}
-"""The registry that these submissions know; logs of `training_logs.py` start from it."""
+"""The registry that these submissions know; the logs of these submissions start from it."""
 INIT = {"name": "tiny-sokoban", "kind": "init", "revision": None, "sha256": sha256_text("init")}
 CREATED = "2026-01-01T12:00:00+00:00"
 PLAN = Plan.of([("sokoban", "builtin")])
