@@ -94,10 +94,12 @@ def run_cells(
                     if not _advance(job, setting, done, failed):
                         jobs.remove(job)
     finally:
-        _end([job.child for job in jobs])
-        for job in jobs:
-            job.save(pid=None)
-        os.close(lock)
+        with contextlib.ExitStack() as last:
+            # In reverse, each although another one fails.
+            last.callback(os.close, lock)
+            for job in jobs:
+                last.callback(job.save, pid=None)
+            last.callback(_end, [job.child for job in jobs])
 
 
 def _next(pending: Sequence[Cell], jobs: Sequence[_Job], setting: StudySetting) -> Cell | None:
@@ -147,7 +149,11 @@ def _begin(cell: Cell, setting: StudySetting) -> _Job:
     cpu = read_state(folder).cpu_seconds
     child = Child([*setting.command, *arguments], folder / OUTPUT, AVX2)
     job = _Job(cell, folder, steps, step, child, cpu, time.monotonic())
-    job.save(child.pid)
+    try:
+        job.save(child.pid)
+    except BaseException:
+        _end([child])
+        raise
     return job
 
 

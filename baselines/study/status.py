@@ -90,7 +90,8 @@ def rows_of(cells: Sequence[Cell], found: Survey, setting: StudySetting) -> list
 
 
 def _progress(folder: Path, updates: int) -> str:
-    if not (folder / LOG).exists():
+    log = folder / LOG
+    if not log.exists() or b"\n" not in log.read_bytes():
         return "begins"
-    made = len(read_training_log(folder / LOG, allow_torn=True).updates)
+    made = len(read_training_log(log, allow_torn=True).updates)
     return f"{made} of {updates}"

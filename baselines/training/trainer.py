@@ -432,7 +432,8 @@ class Trainer:
             if isinstance(value, int | float) and name not in ("update", "schema_version", "seed")
         }
         if line["kind"] == "validation":
-            numbers = {f"validation/{name}": value for name, value in numbers.items()}
+            of = f"/{line['panel']}" if len(self.validator.plan.panels) > 1 else ""
+            numbers = {f"validation/{name}{of}": value for name, value in numbers.items()}
         if line["kind"] != "start":
             self.accelerator.log(numbers, step=line["update"])
 

@@ -88,7 +88,7 @@ def _load(path: Path, cache: str) -> list[Row]:
 
 def _csv_columns(path: Path) -> list[str]:
     """The names of the columns, after a look at the rows: pandas would shift or cut them."""
-    with path.open(encoding="utf-8", newline="") as file:
+    with path.open(encoding="utf-8-sig", newline="") as file:
         columns, *rows = csv.reader(file)
     if len(set(columns)) < len(columns):
         raise UserError(f"{path} has duplicate columns: {', '.join(columns)[:200]}")

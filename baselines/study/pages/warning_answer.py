@@ -1,6 +1,7 @@
 """What the test of the rule for early warning says, as a list of points."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Final
 
 import numpy as np
@@ -43,8 +44,8 @@ def answer(first: Half, second: Half, others: Sequence[WatchedRun] = ()) -> str:
         Side.of_rates([done.false_alarms / done.healthy], done.healthy),
     )
     drawn = _other_splits((*first.runs, *second.runs))
-    low, middle, high = np.percentile(drawn, (5, 50, 95))
-    lower = sum(each < 100 * margin.value for each in drawn)
+    low, middle, high = np.percentile([100 * float(each) for each in drawn], (5, 50, 95))
+    lower = sum(each < done.excess for each in drawn)
     verdict = (
         "Warnings are more frequent than false alarms"
         if margin.low > 0 and low > 0
@@ -103,8 +104,8 @@ def _by_name(runs: Sequence[WatchedRun], others: Sequence[WatchedRun]) -> str:
     )
 
 
-def _other_splits(runs: Sequence[WatchedRun]) -> list[float]:
-    """Share of warnings minus that of false alarms where halves are others, in points.
+def _other_splits(runs: Sequence[WatchedRun]) -> list[Fraction]:
+    """Share of warnings minus that of false alarms where halves are others.
 
     Without a rule there are neither.
     """
@@ -112,7 +113,7 @@ def _other_splits(runs: Sequence[WatchedRun]) -> list[float]:
     for draw in range(SPLITS):
         first, second = halves_of(runs, draw)
         rule = first.chosen
-        found.append(0.0 if rule is None else 100 * float(outcome(rule, second.runs).excess))
+        found.append(Fraction() if rule is None else outcome(rule, second.runs).excess)
     return found
 
 

@@ -230,7 +230,9 @@ def _train(training: "TrainingRun", arguments: argparse.Namespace) -> str | None
             with _view(training, earlier, title(training, arguments, kind)) as view:
                 return asyncio.run(_run(training, arguments, view))
     except OSError as error:
-        raise UserError(f"{training.folder} cannot be written: {error.strerror}") from error
+        raise UserError(
+            f"{training.folder} cannot be written: {error.strerror or error}"
+        ) from error
     except (asyncio.CancelledError, KeyboardInterrupt):
         if not is_main():
             raise KeyboardInterrupt from None

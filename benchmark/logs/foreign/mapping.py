@@ -157,6 +157,9 @@ def meaning_of(source: Source, field: str) -> Meaning | None:
     for table in TABLES[source]:
         if field in table:
             return table[field]
+    name, _, panel = field.rpartition("/")
+    if OWN in TABLES[source] and name.startswith("validation/") and name in OWN:
+        return Meaning(OWN[name].name, panel=panel)  # of several tasks
     if VERL in TABLES[source] and (match := _VERL_ACCURACY.fullmatch(field)):
         return Meaning("validation/success", "acc is 1 or 0", match["panel"])
     return None

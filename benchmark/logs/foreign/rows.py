@@ -1,7 +1,7 @@
 """Turns rows of numbers into curves: the rules shared by all formats of foreign logs.
 
 - Steps never go back. A run that was resumed from an earlier step has written some steps twice;
-  which of them count is not for a reader to choose.
+  which of them count is not for a reader to choose, unless the log says it (TensorBoard).
 - A number that stands twice at one step with the same value (NaN equals NaN) counts once; with two
   values it is an error.
 - What is not finite, or larger than float32 can hold, was measured and is not finite.
@@ -11,8 +11,9 @@
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -97,6 +98,7 @@ class RowCollector:
         self._unknown: set[str] = set()
         self._last: LogRow | None = None
         self._repeated = 0
+        self._made_again = 0
 
     def add_all(self, rows: Iterable[LogRow]) -> None:
         """Take rows.
@@ -124,6 +126,15 @@ class RowCollector:
             if isinstance(value, NotANumber):
                 self._fail(row, f"{short(name)} is not a number")
             self._put(row, name, column, value)
+
+    def resume_at(self, step: int) -> None:
+        """Drop what was measured at a step or later, as the log says that it is made again."""
+        for column in self._columns.values():
+            kept = bisect_left(column.steps, step)
+            self._made_again += len(column.steps) - kept
+            del column.steps[kept:], column.values[kept:]
+        if self._last is not None and self._last.step >= step:
+            self._last = replace(self._last, step=max(step - 1, 0))
 
     def pass_over(self, place: str, names: Iterable[str]) -> None:
         """Take names that were logged without a step: they stay unknown.
@@ -163,6 +174,9 @@ class RowCollector:
         if self._repeated:
             values = "value appears" if self._repeated == 1 else "values appear"
             notes = (*notes, f"{self._repeated} {values} twice at a step, and counted once")
+        if self._made_again:
+            values = "value was" if self._made_again == 1 else "values were"
+            notes = (*notes, f"{self._made_again} {values} made again by a resumed run")
         run = RunCurves(
             name=name,
             source=self._source,

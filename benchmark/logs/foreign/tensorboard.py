@@ -2,11 +2,12 @@
 
 An event file is a row of records with checksums, each a protocol buffer of one step. A file that a
 killed run left behind may end within a record: what is whole counts, and a note says so. A damaged
-record in the middle is an error; the loader alone would end there without a word.
+record in the middle is an error; the loader alone would end there without a word. The start of a
+session names the step from which all that was written before is void (`purge_step`).
 """
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,7 +45,7 @@ def read_tensorboard(paths: Sequence[Path], own: Mapping[str, Meaning]) -> list[
         whole, torn = _records(path)
         if torn:
             notes.append(f"the last record of {path.name} is incomplete and was skipped")
-        collector.add_all(_rows(path, whole))
+        collector.add_all(_rows(path, whole, collector.resume_at))
     return [collector.reading(paths[0].resolve().parent.name, notes)]
 
 
@@ -71,18 +72,23 @@ def _records(path: Path) -> tuple[int, bool]:
     return count, position < len(content)
 
 
-def _rows(path: Path, whole: int) -> Iterator[LogRow]:
+def _rows(path: Path, whole: int, resume_at: Callable[[int], None]) -> Iterator[LogRow]:
+    """The rows of a file; told of each start of a session, after which earlier rows are void."""
     loader = _loader()
     number = 0
     for number, event in zip(range(1, whole + 1), _events(path, loader), strict=False):
         values = {value.tag: _number(value) for value in event.summary.value}
         if len(values) < len(event.summary.value):
             raise UserError(f"{path}, record {number}: a name appears twice")
-        if values:
+        begins = event.session_log.status == event.session_log.START
+        if values or begins:
             try:
                 step = step_of(event.step)
             except ValueError as error:
                 raise UserError(f"{path}, record {number}: {error}") from error
+        if begins:
+            resume_at(step)
+        if values:
             yield LogRow(f"record {number} of {path.name}", step, values)
     if number < whole:
         raise UserError(f"{path}, record {number + 1} of {whole}: is corrupt; restore the file")

@@ -90,7 +90,7 @@ def open_catalogue(name: str) -> Catalogue:
             catalogue.build(_listings(name), folder)
     except OSError as error:
         raise UserError(
-            f"{folder} cannot be written ({error.strerror}); choose another cache "
+            f"{folder} cannot be written ({error.strerror or error}); choose another cache "
             f"folder with ${CACHE_VARIABLE}"
         ) from error
     return _opened(folder)

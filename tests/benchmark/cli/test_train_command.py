@@ -19,6 +19,7 @@ from baselines.config.schema import TrainConfig
 from benchmark.cli.main import EXIT_ENGINE_DOWN, EXIT_INTERRUPTED, EXIT_USER_ERROR, main
 from benchmark.engines.transformers.decoding import Decoder
 from benchmark.files import lock_folder
+from benchmark.logs.foreign.tensorboard import PATTERN, read_tensorboard
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import folder_sha256, from_folder
 
@@ -129,6 +130,10 @@ def test_tensorboard_has_once_what_a_kill_had_made_again(trained: Path, tmp_path
     board = EventAccumulator(str(out / "arlarena-bench"))
     board.Reload()
     assert [event.step for event in board.Scalars("policy/loss")] == [1, 2, 3]
+    # This project's own reader takes the files as they are.
+    files = (out / "arlarena-bench").glob(PATTERN)
+    (found,) = read_tensorboard(sorted(files, key=lambda path: path.stat().st_mtime_ns), {})
+    assert found.run.curves["policy/loss"].steps.tolist() == [1, 2, 3]
 
 
 def test_a_finished_run_has_nothing_left_to_do(

@@ -300,6 +300,14 @@ def test_ragged_tables_are_refused(folder: Path, content: str, message: str) -> 
         read_problems("aime25")
 
 
+def test_a_table_that_excel_has_saved(folder: Path) -> None:
+    path = folder / "aime25.csv"
+    write(path, aime25_rows())
+    plain = read_problems("aime25")
+    path.write_text(path.read_text("utf-8"), "utf-8-sig")
+    assert read_problems("aime25") == plain
+
+
 def test_empty_and_huge_files(folder: Path) -> None:
     path = folder / "aime25.jsonl"
     path.write_bytes(b"")

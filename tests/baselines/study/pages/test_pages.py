@@ -34,6 +34,7 @@ from baselines.study.verdicts import verdicts
 from baselines.study.workspace import RunState, survey, with_inits, write_state
 from baselines.tracks import registry
 from benchmark.cli.main import main
+from benchmark.logs.training_log import LOG
 from tests.support.training.study_cells import finish, rewrite
 
 STUDY = "name: tiny\nblocks: [{tracks: [fixed], recipes: [grpo, sampo, cispo], seeds: [0, 1]}]\n"
@@ -366,12 +367,16 @@ def test_status_says_what_is_finished_running_failed_and_missing(
     began = process_start(os.getpid())
     assert began is not None
     # This process; another one that has been given its number since; an older version's file.
-    for start, running in ((began, True), (began - 1, False), (None, True)):
+    starts = ((began, True), (began - 1, False), (None, True), (began, True))
+    for torn, (start, running) in zip((None, b"", b"", b'{"kind":'), starts, strict=True):
+        if torn is not None:  # the run has just opened its log
+            (run / LOG).write_bytes(torn)
         write_state(run, RunState(cpu_seconds={}, pid=os.getpid(), began=start, failure=None))
         assert study(folder, "status", "--json") == 0
         (row,) = (r for r in json.loads(capsys.readouterr().out)["rows"] if r["recipe"] == "cispo")
         assert row["running"] == ({"1": "begins"} if running else {})
         assert row["missing"] == ([] if running else [1])
+    (run / LOG).unlink()
     write_state(run, RunState(cpu_seconds={}, pid=None, failure="train ended with exit code 2"))
     assert study(folder, "status") == 0
     said = capsys.readouterr().out

@@ -15,7 +15,7 @@ from tasks.errors import UserError
 
 pytest.importorskip("tensorboard", reason="TensorBoard is not installed")
 
-from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 from tensorboard.util import tensor_util
@@ -42,6 +42,30 @@ def write(folder: Path, events: Iterable[Event], suffix: str = "") -> Path:
 def read(*paths: Path) -> Reading:
     (found,) = read_tensorboard(paths, own_words(["validation/success=eval/solved"]))
     return found
+
+
+def test_what_a_resumed_run_makes_again_counts(tmp_path: Path) -> None:
+    """As accelerate's tracker writes it, with the first step that is void."""
+    start = SessionLog(status=SessionLog.START)
+    first = write(tmp_path, [event("policy/grad_norm", float(n), n) for n in range(1, 13)], ".1")
+    again = [event("policy/grad_norm", 100.0 + n, n) for n in range(11, 14)]
+    second = write(tmp_path, [Event(step=11, session_log=start), *again], ".2")
+    found = read(first, second)
+    curve = found.run.curves["policy/grad_norm"]
+    assert curve.steps.tolist() == [*range(1, 14)]
+    assert curve.values.tolist() == [*map(float, range(1, 11)), 111.0, 112.0, 113.0]
+    assert "2 values were made again by a resumed run" in found.notes
+    with pytest.raises(UserError, match="step 9 comes after step 10"):
+        read(first, write(tmp_path, [Event(step=11, session_log=start), event("a", 0.0, 9)], ".3"))
+
+
+def test_panels_of_several_tasks_are_told_apart(tmp_path: Path) -> None:
+    tags = {f"validation/success/{panel}": value for panel, value in (("a.b", 0.5), ("c.d", 1.0))}
+    found = read_tensorboard(
+        [write(tmp_path, [event(tag, value, 0) for tag, value in tags.items()])], {}
+    )
+    curves = {name: points.values.tolist() for name, points in found[0].run.curves.items()}
+    assert curves == {"validation/success@a.b": [0.5], "validation/success@c.d": [1.0]}
 
 
 def test_numbers_of_any_kind(tmp_path: Path) -> None:
