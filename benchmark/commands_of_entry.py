@@ -13,7 +13,7 @@ from itertools import zip_longest
 from pathlib import PurePosixPath
 from typing import Final
 
-from benchmark.engines.core.devices import DEVICE_NAME, as_on_text
+from benchmark.engines.core.devices import DEVICE_NAME, as_on_text, obstacle
 from benchmark.engines.core.names import LOADING
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.protocol import NAME, OPTIONS, protocol_text
@@ -29,6 +29,12 @@ PLACEHOLDER: Final = re.compile(r"<weights of seed \d+, SHA-256 (?:[0-9a-f]{64}|
 """What stands in a command for weights that the authors alone have."""
 _MEASURED: Final = ("seconds", "memory", "speed")
 """Beginnings of the names of numbers that differ from machine to machine."""
+
+_SIDE_BY_SIDE: Final = (
+    ("sampling", "cross_policy", "with cross-policy sampling"),
+    ("rollout", "max_staleness", "with asynchronous rollouts"),
+)
+"""Settings with which things run side by side."""
 
 Words = tuple[str, ...]
 
@@ -82,6 +88,8 @@ class Commands:
         reason: Why the training has no command, on one line; empty if it has one or no log.
         device: What the training's engine called its device; None if `train` is, or if the log
             does not say.
+        varies: Why the training differs whenever it is repeated, as the end of a sentence; empty if
+            it does not.
     """
 
     seed: int
@@ -91,6 +99,12 @@ class Commands:
     runs: tuple[PlayCommand, ...]
     reason: str = ""
     device: object = None
+    varies: str = ""
+
+    @property
+    def obstacle(self) -> str | None:
+        """Why the training cannot be repeated to the bit here, as the end of a sentence."""
+        return self.varies or obstacle(self.device)
 
     @property
     def train_words(self) -> Words | None:
@@ -170,7 +184,17 @@ def commands_of(
         words = (*eval_words(model, panels, _options(manifest)), "--out", at)
         runs.append(PlayCommand(words, at, manifest.engine.get(DEVICE_NAME)))
     device = None if log is None or train is None else log.start.engine.get(DEVICE_NAME)
-    return Commands(seed, train, folder, model, tuple(runs), reason, device)
+    varies = "" if log is None or train is None else _varies(log)
+    return Commands(seed, train, folder, model, tuple(runs), reason, device, varies)
+
+
+def _varies(log: TrainingLog) -> str:
+    """See `Commands`; two engines side by side, or one beside the trainer, batch as they come."""
+    for section, name, words in _SIDE_BY_SIDE:
+        part = log.start.configuration.get(section)
+        if isinstance(part, Mapping) and part.get(name) is not None:
+            return f"{words}, where batches depend on timing"
+    return ""
 
 
 def _model(model: ModelIdentity, seed: int, trained: str | None) -> str | None:

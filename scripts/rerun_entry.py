@@ -35,7 +35,7 @@ from baselines.tracks.registry import load_track
 from benchmark.cli.commands.submit import context_here
 from benchmark.commands_of_entry import commands_of
 from benchmark.engines.core.chat import Chat
-from benchmark.engines.core.devices import DEVICE_NAME, instructions, obstacle, repeating
+from benchmark.engines.core.devices import DEVICE_NAME, instructions, repeating
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.files import write_atomically
 from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
@@ -236,7 +236,7 @@ def _begun(point: ReadCheckpoint, updates: int) -> str | None:
         )
         if commands.train is None or commands.train_words is None:
             raise UserError(f"seed {point.checkpoint.seed}: {commands.reason}")
-        if (why := obstacle(commands.device)) is not None:
+        if (why := commands.obstacle) is not None:
             raise UserError(
                 f"seed {point.checkpoint.seed}: trained {why}: nothing can be repeated to the bit "
                 "here"

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import socket
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -14,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from baselines.launch.plan import Command
+from baselines.launch.plan import Command, killed_text
 from baselines.study.child import Child
 from benchmark.engines.core.base import EngineDown
 from tasks.texts import counted
@@ -89,6 +90,9 @@ def run_fleet(
             _end_by([child], time.monotonic() + _CHECKPOINT)
         if asked:
             raise KeyboardInterrupt
+        if code < 0:
+            sys.stderr.write(killed_text("the trainer", -code))
+            return 1
         return code
 
 

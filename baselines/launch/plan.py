@@ -4,6 +4,7 @@ import logging
 import math
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -213,6 +214,14 @@ def sent_bytes(run: "TrainingRun") -> int:
     assert run.init.path is not None
     size = 2 if run.weights_dtype == "bfloat16" else 4
     return size * sum(math.prod(shape) for shape in read_layout(run.init.path).shapes.values())
+
+
+def killed_text(what: str, number: int) -> str:
+    """A line that says by which signal a process was ended, and what to do."""
+    return (
+        f"error: {what} was ended by {signal.Signals(number).name} (out of host memory? see the "
+        "system's log); run the same command again to resume from the last checkpoint\n"
+    )
 
 
 def free_shared_memory() -> int | None:

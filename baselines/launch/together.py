@@ -12,6 +12,8 @@ from accelerate.commands.launch import launch_command, launch_command_parser
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
+from baselines.launch.plan import killed_text
+
 
 def main() -> int:
     """Run accelerate's launcher on this program's arguments; return its exit code."""
@@ -24,12 +26,8 @@ def main() -> int:
         for rank, failure in sorted(error.failures.items()):
             # SIGTERM is how the launcher ends the others.
             if failure.exitcode < 0 and failure.exitcode != -signal.SIGTERM:
-                name = signal.Signals(-failure.exitcode).name
-                sys.stderr.write(
-                    f"error: process {rank} of the trainer was ended by {name} (out of host "
-                    "memory? see the system's log); run the same command again to resume from the "
-                    "last checkpoint\n"
-                )
+                what = f"process {rank} of the trainer"
+                sys.stderr.write(killed_text(what, -failure.exitcode))
         return 1
     return 0
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 class CrossPolicyEngine(Engine):
     """Sends a share of requests to an engine whose weights are older.
 
-    Which ones depends on the request's seed alone, so that a rerun draws the same.
+    Which ones depends on the request's seed alone. The two engines do not wait for each other, so
+    that batches, and with them last digits, depend on timing.
 
     Args:
         current: The policy that is trained.

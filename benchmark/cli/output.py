@@ -129,8 +129,9 @@ def _print_table(panels: Sequence[PanelSummary]) -> None:
     width = max(len(f"{panel.task}/{panel.panel}") for panel in panels)
     for panel in panels:
         rate = panel.success.percent if panel.records else "-"
+        valid = percent_text(panel.format_valid) if panel.records else "-"
         place = f"{panel.task}/{panel.panel}"
-        say(f"{place:<{width}}  success {rate:<22} valid format {percent_text(panel.format_valid)}")
+        say(f"{place:<{width}}  success {rate:<22} valid format {valid}")
     tasks = {panel.task for panel in panels}
     if len(tasks) == len(panels) and all(panel.records for panel in panels):
         mean = percent_text(fmean(panel.success.value for panel in panels))

@@ -148,7 +148,8 @@ class Waiting:
         number: Of the pull request.
         entry: Name of its folder; foreign text on one line.
         opened: Day, ISO 8601.
-        state: What the check has said of its last commit: `waiting`, `running`, `passed`, `failed`.
+        state: What the check has said of its last commit: `waiting`, `running`, `passed`, `failed`,
+            `rerun`.
     """
 
     number: int

@@ -99,6 +99,28 @@ def test_every_command_asks_for_the_instructions_it_ran_with(tmp_path: Path) -> 
     assert line.startswith("ATEN_CPU_CAPABILITY=avx2 arlarena-bench eval ")
 
 
+@pytest.mark.parametrize(
+    ("configuration", "words"),
+    [
+        (
+            {"sampling": {"cross_policy": {"probability": 0.25}}},
+            "with cross-policy sampling",
+        ),
+        ({"rollout": {"max_staleness": 1}}, "with asynchronous rollouts, where batches depend on"),
+        ({"rollout": {"max_staleness": None}, "sampling": "x"}, None),
+    ],
+)
+def test_what_runs_side_by_side_is_never_repeated_to_the_bit(
+    configuration: dict[str, object], words: str | None, tmp_path: Path
+) -> None:
+    start = start_line(configuration=configuration)
+    start["engine"] = {**LOADED, "device_name": "A CPU, AVX2"}
+    log = read_training_log(write_log(tmp_path / "log.jsonl", [start, update_line(1)]))
+    model = ModelIdentity(name="last", kind="folder", sha256=WEIGHTS)
+    found = commands(model, log).obstacle
+    assert found is None if words is None else str(found).startswith(words)
+
+
 def test_a_training_without_a_command_says_why(tmp_path: Path) -> None:
     model = ModelIdentity(name="last", kind="folder", sha256=WEIGHTS)
     log = log_of(tmp_path, update_line(1))

@@ -32,7 +32,7 @@ from benchmark.evaluation.protocol import (
     protocol_text,
     with_images,
 )
-from benchmark.evaluation.run_folder import RunFolder, check_folder
+from benchmark.evaluation.run_folder import MANIFEST, RunFolder, check_folder
 from benchmark.models import ModelSource, policy, served
 from tasks.chat.messages import shown_text
 from tasks.errors import UserError
@@ -89,10 +89,9 @@ def play(
                 out.rmdir()
         raise
     except (asyncio.CancelledError, KeyboardInterrupt):
-        say(
-            f"\nstopped; finished episodes are in {out}: run the same command again to resume",
-            file=sys.stderr,
-        )
+        there = out is not None and (out / MANIFEST).exists()
+        begun = f"finished episodes are in {out}: run the same command again to resume"
+        say(f"\nstopped; {begun if there else 'nothing was played yet'}", file=sys.stderr)
         raise KeyboardInterrupt from None
 
 

@@ -19,7 +19,7 @@ from benchmark.commands_of_entry import (
     line_on,
     reproduction_folder,
 )
-from benchmark.engines.core.devices import DEVICE_NAME, obstacle, repeating
+from benchmark.engines.core.devices import DEVICE_NAME, repeating
 from benchmark.evaluation.compare import compare, comparison_text
 from benchmark.evaluation.replay import installed_panel, refuse_dangerous
 from benchmark.evaluation.run_folder import read_run
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     train_again = partial(train_command, plugins=_plugins(arguments.plugin, points))
     plans = [(point, _commands(point, train_again, out)) for point in points]
     for _, commands in plans:
-        if (why := obstacle(commands.device)) is not None:
+        if (why := commands.obstacle) is not None:
             say(
                 f"note: seed {commands.seed} was trained {why}: its weights will differ, so only "
                 "success can be compared",

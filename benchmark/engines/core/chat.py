@@ -278,13 +278,17 @@ class Chat:
         if ids and ids[-1] in self.stop_ids:
             ids.pop()
         low, high = 0, len(ids)
-        while low < high:  # the text of more tokens is never shorter
+        while low < high:  # the text of more tokens is hardly ever shorter
             middle = (low + high) // 2
             if len(self.decode(ids[:middle])) >= len(text):
                 high = middle
             else:
                 low = middle + 1
-        return ids[:low]
+        if self.decode(ids[:low]).startswith(text):
+            return ids[:low]
+        # It ends within a character of several tokens, or half of one reads longer than the whole.
+        whole = (n for n in range(len(ids) + 1) if self.decode(ids[:n]).startswith(text))
+        return ids[: next(whole, len(ids))]
 
     def _text(self, messages: Sequence[Message], template_kwargs: Mapping[str, Any]) -> str:
         import jinja2

@@ -221,10 +221,10 @@ def _serve(
 
 
 async def _answer_calls(connection: Connection, build: Callable[[], Engine]) -> None:
-    engine, fault = build(), None
+    engine, fault = None, None
     async with contextlib.AsyncExitStack() as stack:
         try:
-            await stack.enter_async_context(engine)
+            engine = await stack.enter_async_context(build())
         except (UserError, EngineDown) as error:
             fault = error
         except Exception as error:  # the other side must know, whatever it was
@@ -245,7 +245,7 @@ def _received(connection: Connection) -> tuple[int, str, tuple[Any, ...]] | None
 
 async def _answer(
     connection: Connection,
-    engine: Engine,
+    engine: Engine | None,
     fault: BaseException | None,
     number: int,
     method: str,

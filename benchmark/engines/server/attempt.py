@@ -122,7 +122,8 @@ class Attempts:
         if status == 200 and "prompt" in fields:
             return read_token_completion(reply, fields["prompt"])
         if status == 200:
-            return read_completion(reply, self._dialect.vllm, join_reasoning)
+            opened = self._dialect.opened
+            return read_completion(reply, self._dialect.vllm, join_reasoning, opened)
         if status in (401, 403):
             raise EngineDown(f"access was denied (HTTP {status}); {endpoint.key_hint}")
         message = f"HTTP {status}: {endpoint.message(reply)}"

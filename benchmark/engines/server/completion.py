@@ -15,7 +15,9 @@ MAX_TEXT = 1_000_000
 """Longest response text, in characters: the most that a record holds."""
 
 
-def read_completion(reply: Reply, vllm: bool, join_reasoning: bool = False) -> Generation:
+def read_completion(
+    reply: Reply, vllm: bool, join_reasoning: bool = False, opened: str = ""
+) -> Generation:
     """Turn the answer to a chat completion request into a generation.
 
     Args:
@@ -24,6 +26,8 @@ def read_completion(reply: Reply, vllm: bool, join_reasoning: bool = False) -> G
             there they are known to be those of the full, untempered distribution (vLLM's default
             `--logprobs-mode raw_logprobs`).
         join_reasoning: See `ChatOptions`.
+        opened: The `<think>` at the end of the prompt, with which the response begins; empty if
+            there is none.
 
     Raises:
         RetryableError: The body is not a chat completion, or the server dropped the request.
@@ -42,15 +46,20 @@ def read_completion(reply: Reply, vllm: bool, join_reasoning: bool = False) -> G
             _ids(choice.get("token_ids")) if vllm else None,
             _chat_log_probs(choice.get("logprobs")) if vllm else None,
         )
-    if reasoning and not join_reasoning:
+    # A thought that is closed at once has no text. Without a parser, its end is in the answer.
+    closed = isinstance(content, str) and "</think>" in content
+    apart = bool(reasoning) or (opened != "" and reasoning == "" and not closed)
+    if apart and not join_reasoning:
         raise UserError(
             "the server removes the reasoning from responses; start it without "
             "--reasoning-parser so that the task sees the full response, or choose "
             "--protocol thinking, which joins reasoning and answer"
         )
-    if reasoning:
+    if apart:
         end = "" if content is None and finish_reason == "length" else "</think>"
-        content = f"<think>{reasoning}{end}{content or ''}"
+        content = f"{opened or '<think>'}{reasoning}{end}{content or ''}"
+    elif opened and isinstance(content, str):
+        content = opened + content
     return _generation(content, finish_reason, tokens)
 
 
@@ -64,6 +73,8 @@ def _parts(message: Any) -> tuple[str | None, Any]:
     """
     content = message.get("content")
     reasoning = message.get("reasoning_content") or message.get("reasoning")
+    if reasoning is None:
+        reasoning = message.get("reasoning_content")  # empty beside no other
     if isinstance(content, list):
         thoughts = [
             one for part in content if part["type"] == "thinking" for one in part["thinking"]
@@ -75,7 +86,7 @@ def _parts(message: Any) -> tuple[str | None, Any]:
         reasoning = "".join(part.get("text") or part.get("summary") or "" for part in details)
     if reasoning is not None and not isinstance(reasoning, str):
         raise ValueError("reasoning must be a text")
-    return reasoning or None, content
+    return reasoning, content
 
 
 def read_token_completion(reply: Reply, prompt_ids: Sequence[int]) -> Generation:

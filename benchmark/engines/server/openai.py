@@ -120,11 +120,8 @@ class OpenAIEngine(Engine):
             raise UserError("no server is given; pass its address with --endpoint")
         self._key = api_key()
         pool = [Endpoint(address, self._key) for address in endpoints]
-        labels = [endpoint.label for endpoint in pool]
-        for label in labels:
-            if labels.count(label) > 1:
-                raise UserError(f"--endpoint {label} is given more than once")
         self._pool = Pool(pool, self._probe, patience)
+        self._check_endpoints()
         self._slots = asyncio.Semaphore(in_flight)
         self._in_flight = in_flight
         self._timeout = timeout
@@ -161,6 +158,7 @@ class OpenAIEngine(Engine):
         )
         try:
             found = await asyncio.gather(*map(self._first_look, self._pool.endpoints))
+            self._check_endpoints()
             self._agree(found)
             await asyncio.gather(*map(self._try_out, self._pool.endpoints))
             await self._weights.first_look(self._controls(), self._dialect.vllm)
@@ -207,8 +205,6 @@ class OpenAIEngine(Engine):
             assert self._text is not None and generation.response_ids is not None
             text = self._text.response(continued, generation.response_ids)
             generation = replace(generation, text=text)
-        elif self._dialect.opened and request.prompt_ids is None:
-            generation = replace(generation, text=self._dialect.opened + generation.text)
         return generation
 
     def _continued(self, request: Request) -> tuple[int, ...] | None:
@@ -278,6 +274,17 @@ class OpenAIEngine(Engine):
         if self._session is None:
             raise RuntimeError("the engine must be entered (`async with`) first")
         return self._session
+
+    def _check_endpoints(self) -> None:
+        """Refuse a server that is there twice, also with and without `/v1` once this is settled.
+
+        Raises:
+            UserError: One is.
+        """
+        labels = [endpoint.label for endpoint in self._pool.endpoints]
+        for label in labels:
+            if labels.count(label) > 1:
+                raise UserError(f"--endpoint {label} is given more than once")
 
     async def _first_look(self, endpoint: Endpoint) -> Served:
         try:

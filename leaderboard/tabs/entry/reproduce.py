@@ -75,8 +75,9 @@ def _about(row: BoardRow) -> str:
         return (
             f"With a model: train every seed again ({', '.join(logged)}; --seed chooses one) with "
             "the configuration of its log, play the panels, and compare weights, logs and success. "
-            "On one CPU thread in float32, with the same versions and vector instructions, the "
-            "weights are identical bit for bit."
+            "On a CPU in float32, with the same versions, threads and vector instructions, the "
+            "weights are identical bit for bit, except with asynchronous rollouts or cross-policy "
+            "sampling."
         )
     if kinds == {"policy"}:
         return "Play the panels again by the same program."

@@ -1,6 +1,6 @@
 """Servers and a trainer, run once in a process that tests can kill.
 
-python fleet_once.py FOLDER vllm|train|idle|fails
+python fleet_once.py FOLDER vllm|train|idle|fails|killed
 
 With `vllm` both are real. Else the server says that it is healthy and nothing else; `train` is the
 real trainer, in two processes with engines of their own.
@@ -20,7 +20,11 @@ from tests.support.training.beside_vllm import (
 )
 
 ENDLESS = ("checkpoint_every=1000", "optimization.updates=1000")
-IDLE = {"idle": "import time; time.sleep(600)", "fails": "raise SystemExit(3)"}
+IDLE = {
+    "idle": "import time; time.sleep(600)",
+    "fails": "raise SystemExit(3)",
+    "killed": "import os; os.kill(os.getpid(), 9)",
+}
 
 
 def healthy_server(folder: Path) -> tuple[Command, str]:

@@ -74,6 +74,16 @@ def test_the_trainers_code_is_the_runs(start: Callable[[str], subprocess.Popen[s
 
 
 @pytest.mark.slow
+def test_a_trainer_that_is_killed_is_said_to_be(
+    start: Callable[[str], subprocess.Popen[str]],
+) -> None:
+    fleet = start("killed")
+    _, said = fleet.communicate(timeout=LONGEST)
+    assert fleet.returncode == 1
+    assert "the trainer was ended by SIGKILL (out of host memory? see the system's log)" in said
+
+
+@pytest.mark.slow
 def test_a_server_that_ends_ends_all(
     start: Callable[[str], subprocess.Popen[str]], tmp_path: Path
 ) -> None:

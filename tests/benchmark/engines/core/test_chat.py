@@ -91,6 +91,16 @@ def test_what_was_written_after_the_kept_text_is_left_out(pristine: Path) -> Non
     assert second[len(first) : len(first) + len(ids) + 1] == [*ids, END]
 
 
+def test_a_kept_text_may_end_in_a_character_of_several_tokens(pristine: Path) -> None:
+    chat = Chat.load(pristine)
+    for kept in ("x \u2264", "3\u00b2", "# \U0001f389\U0001f389\U0001f389\n```"):
+        ids = chat.tokenizer(kept)["input_ids"]
+        assert len(ids) > len(kept) - 2
+        more = chat.tokenizer("\nOutput")["input_ids"]
+        first, second = continue_conversation(chat, [*ids, *more, END], kept)
+        assert second[len(first) : len(first) + len(ids) + 1] == [*ids, END]
+
+
 def test_a_template_that_takes_reasoning_out_takes_nothing_out(folder: Path) -> None:
     stripping = (
         "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' }}"

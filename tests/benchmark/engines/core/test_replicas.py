@@ -89,6 +89,16 @@ async def test_a_model_that_cannot_be_loaded_is_the_users_mistake(tmp_path: Path
 
 
 @pytest.mark.slow
+async def test_a_mistake_that_an_engine_sees_before_it_starts_is_the_users(tmp_path: Path) -> None:
+    options = replace(OPTIONS, data_parallel_size=None, dtype="int8")
+    wrong = ReplicatedEngine(
+        "transformers", partial(build_engine, "transformers", options, SOURCE), [None, None]
+    )
+    with pytest.raises(UserError, match="unknown dtype 'int8'"):
+        await wrong.__aenter__()
+
+
+@pytest.mark.slow
 async def test_a_copy_that_dies_ends_the_run(engine: Engine) -> None:
     async with build() as mortal:
         assert isinstance(mortal, ReplicatedEngine)

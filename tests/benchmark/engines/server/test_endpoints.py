@@ -208,6 +208,9 @@ async def test_endpoints_must_agree() -> None:
         assert "does not serve 'tiny'; it serves 'other'" in await refusal(engine(one, two))
     with pytest.raises(UserError, match="more than once"):
         OpenAIEngine(["http://h", "h"], "tiny")
+    async with loopback() as one:
+        twice = [one.url.removesuffix("/v1"), f"{one.url.removesuffix('/v1')}/v1"]
+        assert "is given more than once" in await refusal(OpenAIEngine(twice, "tiny"))
     with pytest.raises(UserError, match="--endpoint"):
         OpenAIEngine([], "tiny")
 

@@ -86,6 +86,28 @@ async def test_a_template_that_opens_the_thought_is_found_on_vllm() -> None:
     assert shown == "user\n<think>\n"
 
 
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ({"reasoning": "a box", "content": "up"}, "<think>\na box</think>up"),
+        # The model has closed the thought at once.
+        ({"reasoning": "", "content": "up"}, "<think>\n</think>up"),
+        # No parser.
+        ({"content": "a box</think>up"}, "<think>\na box</think>up"),
+        ({"reasoning": "", "content": "a box</think>up"}, "<think>\na box</think>up"),
+        ({"reasoning": None, "content": "a box"}, "<think>\na box"),
+    ],
+)
+async def test_a_thought_that_the_template_opens_is_opened_once(
+    message: dict[str, Any], text: str
+) -> None:
+    async with (
+        loopback(says(answer(**message)), prompt_text="user\n<think>\n") as server,
+        engine(server) as tested,
+    ):
+        assert (await tested.generate(replace(request(), chat=JOINED))).text == text
+
+
 async def test_variables_and_further_fields_are_sent_and_tried_out() -> None:
     chat = ChatOptions({"enable_thinking": False}, {"reasoning_effort": "low", "top_k": 5})
     async with loopback(vllm=False) as server:
