@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from benchmark.versions import install_text
 from tasks.errors import UserError
 
 if TYPE_CHECKING:
@@ -238,6 +237,8 @@ def _frame(rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
     try:
         import pandas as pd
     except ImportError:
+        from benchmark.versions import install_text
+
         raise UserError(
             f"tables need pandas: pip install pandas, or {install_text('leaderboard')}"
         ) from None

@@ -24,6 +24,8 @@ LIMIT: Final = "ATEN_CPU_CAPABILITY"
 """Environment variable: the most that torch is to use."""
 THREADS: Final = "OMP_NUM_THREADS"
 """Environment variable: the threads of torch."""
+_OF_MKL: Final = "MKL_NUM_THREADS"
+"""The same of MKL, by which torch takes fewer."""
 AVX2: Final[Mapping[str, str]] = MappingProxyType({LIMIT: "avx2"})
 _FLAGS: Final = {"AVX2": "avx2", "AVX512": "avx512bw"}
 """torch's names of x86's vector instructions, and a flag of CPUs that have them."""
@@ -68,6 +70,7 @@ def use_threads(count: int | None) -> None:
     if count is None and THREADS in os.environ:
         return
     os.environ[THREADS] = str(count or 1)
+    os.environ.pop(_OF_MKL, None)
     if "torch" in sys.modules:
         import torch
 
@@ -121,6 +124,7 @@ def repeating(name: object) -> dict[str, str]:
         name: Its `cpu_name`. What names no CPU leaves this process's choice of instructions.
     """
     whole = {**os.environ, THREADS: "1"}
+    whole.pop(_OF_MKL, None)
     if instructions(name) is not None:
         whole.pop(LIMIT, None)
     return {**whole, **as_on(name)}

@@ -168,7 +168,8 @@ def test_a_run_on_two_threads_says_so_and_is_repeated_on_two(tmp_path: Path) -> 
         return (tmp_path / name / "last/model.safetensors").read_bytes()
 
     said: dict[str, str] = {}
-    one = {**os.environ, devices.THREADS: "1"}
+    # What is left in the environment by others, such as a limit of MKL's, does not count.
+    one = {**os.environ, devices.THREADS: "1", "MKL_NUM_THREADS": "1"}
     first = weights("two", 1, one, "--threads", "2")
     there = read_training_log(tmp_path / "two" / LOG).start.engine[devices.DEVICE_NAME]
     assert devices.threads(there) == 2
