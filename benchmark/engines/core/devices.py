@@ -60,8 +60,8 @@ def threads(name: object) -> int:
 def use_threads(count: int | None) -> None:
     """Let this process compute on so many threads; call it before torch is loaded.
 
-    Loaded earlier, some of torch's libraries keep their own number in threads that start later:
-    two such threads trained to other weights than two from the beginning.
+    Loaded earlier, some of torch's libraries keep their own number: two threads that were chosen
+    then trained to other weights than two from the beginning. A preloaded OpenMP keeps its own.
 
     Args:
         count: Threads; None for what the environment says, and otherwise one: small models lose by
