@@ -7,7 +7,7 @@ company they happen to be in.
 """
 
 from dataclasses import dataclass
-from typing import Literal, assert_never
+from typing import Final, Literal, assert_never
 
 from torch import Tensor
 
@@ -22,6 +22,9 @@ Aggregation = Literal[
 ]
 """Every token the same weight; every row the same weight; every row the weight of its length; the
 same, over a constant length; a sum over that length."""
+
+SHRINKING: Final[frozenset[Aggregation]] = frozenset({"token-mean", "seq-mean-token-mean"})
+"""Those whose denominator is smaller where rows are masked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import gather_object
 
-from baselines.algorithms.aggregation import Totals, aggregate
+from baselines.algorithms.aggregation import SHRINKING, Totals, aggregate
 from baselines.algorithms.clipping.base import SequenceMask, TokenBatch
 from baselines.algorithms.kl import kl
 from baselines.config.schema import Optimization, TrainConfig
@@ -279,7 +279,7 @@ class Updater:
     def _masks_first(self) -> bool:
         """Whether the sequence mask decides denominators, and is to be known before the loss."""
         rule = self.config.clipping.sequence_mask
-        shrinks = self.config.aggregation in ("token-mean", "seq-mean-token-mean")
+        shrinks = self.config.aggregation in SHRINKING
         return rule is not None and rule.denominator == "kept" and shrinks
 
     def _kept(

@@ -16,13 +16,10 @@ _LETTERS: Final = str.maketrans("012345678i", "olzeasgtbl")
 `v9` are two names."""
 _PAIRS: Final = (("rn", "m"), ("cl", "d"), ("vv", "w"))
 """Two letters that are read as one."""
-BOARD_WORDS: Final = (
-    *("re-run", "re-ran", "replayed", "trained again", "verified", "official"),
-    *("SOTA", "state of the art"),
-)
-"""What entries may not say of themselves, in the plural neither."""
-BADGES: Final = BOARD_WORDS[:6]
-"""Those that are no person's name, as Sota is."""
+BADGES: Final = ("re-run", "re-ran", "replayed", "trained again", "verified", "official")
+"""What entries may not say of themselves, and authors may not be called."""
+BOARD_WORDS: Final = (*BADGES, "SOTA", "state of the art")
+"""The same for entries alone: Sota is a person's name. In the plural neither."""
 _UNREAD: Final = re.compile(r"(?<!\d)\.|\.(?!\d)|(?<!\de)-|-(?!\d)|[^a-z0-9+.-]")
 PLACEHOLDERS: Final = frozenset(
     {
