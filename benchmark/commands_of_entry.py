@@ -13,7 +13,7 @@ from itertools import zip_longest
 from pathlib import PurePosixPath
 from typing import Final
 
-from benchmark.engines.core.devices import DEVICE_NAME, as_on_text, obstacle
+from benchmark.engines.core.devices import DETERMINISTIC, DEVICE_NAME, as_on_text, obstacle
 from benchmark.engines.core.names import LOADING
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.protocol import NAME, OPTIONS, protocol_text
@@ -189,7 +189,9 @@ def commands_of(
 
 
 def _varies(log: TrainingLog) -> str:
-    """See `Commands`; two engines side by side, or one beside the trainer, batch as they come."""
+    """See `Commands`; engines that do not say that they are deterministic batch as requests come."""
+    if log.start.engine.get(DETERMINISTIC) is True:
+        return ""
     for section, name, words in _SIDE_BY_SIDE:
         part = log.start.configuration.get(section)
         if isinstance(part, Mapping) and part.get(name) is not None:

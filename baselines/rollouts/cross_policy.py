@@ -1,6 +1,7 @@
 """Cross-policy sampling: an older policy plays some turns of an episode (AgentRL, section 3.1)."""
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from baselines.algorithms.sampling import stale_turn
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
 class CrossPolicyEngine(Engine):
     """Sends a share of requests to an engine whose weights are older.
 
-    Which ones depends on the request's seed alone. The two engines do not wait for each other, so
-    that batches, and with them last digits, depend on timing.
+    Which ones depends on the request's seed alone. The two engines take their steps together, so
+    that runs repeat where those with one engine do.
 
     Args:
         current: The policy that is trained.
@@ -27,11 +28,16 @@ class CrossPolicyEngine(Engine):
         self._current = current
         self._older = older
         self._probability = probability
+        older.step_with(current)
 
     async def generate(self, request: Request) -> Generation:
         """Answer by one of the two."""
         stale = stale_turn(request.seed, self._probability)
         return await (self._older if stale else self._current).generate(request)
+
+    def client(self) -> AbstractContextManager[None]:
+        """A client of both; see `Engine.client`."""
+        return self._current.client()
 
     async def load_weights(
         self, weights: "Iterable[tuple[str, torch.Tensor]]", version: int

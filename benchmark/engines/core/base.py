@@ -220,6 +220,17 @@ class Engine(ABC):
         """
         return nullcontext()
 
+    def step_with(self, other: "Engine") -> None:
+        """Serve the same clients as another engine, which has none yet.
+
+        Where batches of both must not depend on time, they advance together from now on; others
+        need not.
+
+        Args:
+            other: Whose clients (`client`) are those of both.
+        """
+        del other
+
     async def load_weights(
         self, weights: "Iterable[tuple[str, torch.Tensor]]", version: int
     ) -> None:

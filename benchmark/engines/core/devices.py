@@ -20,6 +20,8 @@ from typing import Final
 
 DEVICE_NAME: Final = "device_name"
 """Where an engine says what its device is called: by `cpu_name`, or the GPU's name."""
+DETERMINISTIC: Final = "deterministic"
+"""What an engine says where its batches depend on the requests alone."""
 LIMIT: Final = "ATEN_CPU_CAPABILITY"
 """Environment variable: the most that torch is to use."""
 THREADS: Final = "OMP_NUM_THREADS"

@@ -7,13 +7,13 @@ same queue and are taken between two steps.
 """
 
 import asyncio
-import contextlib
 import logging
 import math
 import queue
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -30,6 +30,7 @@ from benchmark.engines.core.base import (
     checked_version,
 )
 from benchmark.engines.core.chat import Chat
+from benchmark.engines.core.lock_step import LockStep, Turn
 from benchmark.engines.core.tickets import (
     Completion,
     EngineJob,
@@ -79,8 +80,8 @@ class WorkerEngine(Engine):
 
     def __init__(self, deterministic: bool = False, chat: ChatOptions = PLAIN_CHAT) -> None:
         self._deterministic = deterministic
-        self._thinking = 0
-        self._settled: threading.Event | None = None
+        self._steps = LockStep()
+        self._taken = 0
         self._inbox: queue.SimpleQueue[Ticket | EngineJob | None] = queue.SimpleQueue()
         self._waiting: set[asyncio.Future[Any]] = set()
         self._cause: BaseException | None = None
@@ -189,11 +190,8 @@ class WorkerEngine(Engine):
         self._send(
             Ticket(prompt_ids, request.sampling, max_tokens, request.seed, future, prompt_images)
         )
-        self._think(-1)
-        try:
+        with self._steps.request(self):
             completion = await future
-        finally:
-            self._think(1)
         log_prob = sum(completion.log_probs)
         if not math.isfinite(log_prob):
             # Not this request's fault: no episode of such a model means anything.
@@ -219,14 +217,14 @@ class WorkerEngine(Engine):
         assert generation.prompt_ids is not None
         return chat.prompt_text(generation.prompt_ids)
 
-    @contextlib.contextmanager
-    def client(self) -> Iterator[None]:
+    def client(self) -> AbstractContextManager[None]:
         """Somebody whom a deterministic worker waits for; see `Engine.client`."""
-        self._think(1)
-        try:
-            yield
-        finally:
-            self._think(-1)
+        return self._steps.client()
+
+    def step_with(self, other: Engine) -> None:
+        """Take steps together with another deterministic engine; see `Engine.step_with`."""
+        if self._deterministic and isinstance(other, WorkerEngine) and other._deterministic:
+            self._steps = other._steps
 
     async def load_weights(
         self, weights: "Iterable[tuple[str, torch.Tensor]]", version: int
@@ -301,15 +299,13 @@ class WorkerEngine(Engine):
     def _collect(self) -> tuple[list[Ticket], EngineJob | None]:
         """New requests, up to the next job.
 
-        An idle worker waits for the first of them, and lingers while more come in. With
-        deterministic batches it waits for all, and orders them by their seeds.
+        An idle worker waits for the first of them, and lingers while more come in.
         """
+        if self._deterministic:
+            return self._collect_asked()
         arrived: list[Ticket] = []
-        job: EngineJob | None = None
         idle = not self._busy()
         timeout: float | None = None
-        if self._deterministic and not idle:
-            self._settle()
         while not self._stopping.is_set():
             try:
                 item = self._inbox.get(timeout=timeout) if idle else self._inbox.get_nowait()
@@ -317,39 +313,50 @@ class WorkerEngine(Engine):
                 break
             timeout = BATCH_WAIT_S
             if isinstance(item, EngineJob):
-                job = item
-                break
-            if self._deterministic and idle:
-                idle = False
-                self._settle()
+                return arrived, item
             if item is not None:
                 arrived.append(item)
-        if self._deterministic:
-            arrived.sort(key=lambda ticket: ticket.seed)
-        return arrived, job
+        return arrived, None
 
-    def _settle(self) -> None:
-        """Wait until answers have reached their clients, and all clients have asked or left."""
-        settled = threading.Event()
+    def _collect_asked(self) -> tuple[list[Ticket], EngineJob | None]:
+        """As `_collect`, but all requests that are asked before this step, by their seeds."""
+        arrived: list[Ticket] = []
+        job: EngineJob | None = None
+        if not self._busy():
+            first = self._inbox.get()
+            if first is None or isinstance(first, EngineJob):
+                return [], first
+            arrived.append(first)
+        asked = self._settle()
+        while self._taken + len(arrived) < asked and job is None:
+            item = self._inbox.get()
+            if isinstance(item, EngineJob):
+                job = item
+            elif item is not None:
+                arrived.append(item)
+        self._taken += len(arrived)
+        return sorted(arrived, key=lambda ticket: ticket.seed), job
+
+    def _settle(self) -> int:
+        """Wait until answers have reached their clients, and for the turn that comes then.
+
+        Returns:
+            Requests to this engine since its start that belong to the step or to earlier ones.
+        """
+        turn = Turn()
 
         def go_round(left: int) -> None:
             assert self._loop is not None
             if left:
                 self._loop.call_soon(go_round, left - 1)
-                return
-            self._settled = settled
-            self._think(0)
+            else:
+                self._steps.ready(self, turn)
 
         self._post(go_round, SETTLE_ROUNDS)
-        while not settled.wait(SETTLE_SECONDS) and not self._stopping.is_set():
-            pass
-
-    def _think(self, clients: int) -> None:
-        """So many more clients neither wait for an answer nor have left. Runs in the event loop."""
-        self._thinking += clients
-        if self._settled is not None and self._thinking <= 0:
-            self._settled.set()
-            self._settled = None
+        while (asked := turn.wait(SETTLE_SECONDS)) is None:
+            if self._stopping.is_set():
+                return 0
+        return asked
 
     def _post(self, function: Callable[..., object], *args: object) -> None:
         """Run a function in the event loop's thread."""

@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, PreT
 
 from benchmark.engines.core.base import PLAIN_CHAT, ChatOptions
 from benchmark.engines.core.chat import Chat, quiet_transformers
-from benchmark.engines.core.devices import DEVICE_NAME, cpu_name
+from benchmark.engines.core.devices import DETERMINISTIC, DEVICE_NAME, cpu_name
 from benchmark.engines.core.names import DTYPES
 from benchmark.engines.core.tickets import Result, Ticket
 from benchmark.engines.core.vision import reads_images
@@ -88,6 +88,7 @@ class TransformersEngine(WorkerEngine):
             DEVICE_NAME: self._device_name,
             "context": self._context,
             "max_batch": self._max_batch,
+            **({DETERMINISTIC: True} if self._deterministic else {}),
             **self._opening(),
             "versions": {name: version(name) for name in ("torch", "transformers", "tokenizers")},
         }

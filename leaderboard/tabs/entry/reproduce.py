@@ -76,8 +76,8 @@ def _about(row: BoardRow) -> str:
             f"With a model: train every seed again ({', '.join(logged)}; --seed chooses one) with "
             "the configuration of its log, play the panels, and compare weights, logs and success. "
             "On a CPU in float32, with the same versions, threads and vector instructions, the "
-            "weights are identical bit for bit, except with asynchronous rollouts or cross-policy "
-            "sampling."
+            "weights are identical bit for bit, except with asynchronous rollouts, or with "
+            "cross-policy sampling where the log lacks `engine.deterministic`."
         )
     if kinds == {"policy"}:
         return "Play the panels again by the same program."

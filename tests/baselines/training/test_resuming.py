@@ -55,14 +55,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(
     # The checkpoint is of update 2, so that update 3 is made again.
     assert [line["update"] for line in rest] == [3, 4]
     logged = [json.loads(line) for line in (killed / LOG).read_text().splitlines()]
-    for found, expected in zip(logged[1:], whole, strict=True):
-        if recipe == "agentrl":
-            # Two engines side by side: which requests run together depends on who is quicker, and
-            # with it the last digits of what they compute.
-            assert found["tokens/response"] == expected["tokens/response"]
-            assert found["policy/loss"] == pytest.approx(expected["policy/loss"], abs=1e-5)
-        else:
-            assert without_times(found) == without_times(expected)
+    assert [without_times(line) for line in logged[1:]] == [without_times(line) for line in whole]
 
 
 def test_a_validation_that_was_stopped_is_made_when_the_run_goes_on(

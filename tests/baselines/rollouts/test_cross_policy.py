@@ -1,0 +1,109 @@
+"""Cross-policy sampling with two real engines."""
+
+import asyncio
+import random
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from baselines.rollouts.cross_policy import CrossPolicyEngine
+from benchmark.engines.core.base import Engine, EngineDown, Sampling
+from benchmark.engines.transformers.engine import TransformersEngine
+from tasks.seeding import stable_seed
+from tests.support.engines.tiny_model import ask, make_tiny_model, mixed_prompts
+
+LogProbs = list[tuple[float, ...] | None]
+SHARE = 0.4
+
+
+class UnevenEngine(TransformersEngine):
+    """Takes a random time for its steps, and may fail in one of them."""
+
+    def __init__(self, folder: Path, seed: int | None, fails_at: int = 0) -> None:
+        super().__init__(folder, max_batch=8, deterministic=True)
+        self._pause = None if seed is None else random.Random(seed)
+        self._steps_left = fails_at
+
+    def _advance(self, arrived: Any) -> Any:
+        self._steps_left -= 1
+        if self._steps_left == 0:
+            raise RuntimeError("out of memory")
+        if self._pause is not None:
+            time.sleep(self._pause.uniform(0, 0.004))
+        return super()._advance(arrived)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_model(tmp_path_factory.mktemp("models") / "tiny", context=512)
+
+
+async def talk(
+    engine: Engine, first: str, turns: int, pause: random.Random | None = None
+) -> LogProbs:
+    """What a client is told that asks again after every answer, slowly or at once."""
+    found: LogProbs = []
+    with engine.client():
+        for turn in range(turns):
+            if pause is not None:
+                await asyncio.sleep(pause.uniform(0, 0.02))
+            seed = stable_seed(first, turn)
+            request = ask(f"{first} {turn}", Sampling(temperature=1.0, max_tokens=12), seed)
+            found.append((await engine.generate(request)).token_log_probs)
+    return found
+
+
+async def play(
+    current: Engine, older: Engine, pause: random.Random | None = None
+) -> list[LogProbs | BaseException]:
+    """All answers that 24 clients get from the two."""
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(current)
+        await stack.enter_async_context(older)
+        engine = CrossPolicyEngine(current, older, SHARE)
+        firsts = mixed_prompts(24, seed=7)
+        clients = [talk(engine, first, 1 + i % 4, pause) for i, first in enumerate(firsts)]
+        return await asyncio.gather(*clients, return_exceptions=True)
+
+
+async def test_two_engines_say_the_same_to_the_bit_whoever_is_slow(folder: Path) -> None:
+    at_once = await play(UnevenEngine(folder, None), UnevenEngine(folder, None))
+    assert all(isinstance(answers, list) for answers in at_once)
+    for one, other, clients in ((1, None, None), (None, 2, None), (3, 4, 5), (None, None, 6)):
+        pause = None if clients is None else random.Random(clients)
+        engines = UnevenEngine(folder, one), UnevenEngine(folder, other)
+        assert await play(*engines, pause) == at_once
+
+
+@pytest.mark.parametrize("which", [0, 1])
+async def test_clients_of_two_engines_end_when_one_of_them_dies(which: int, folder: Path) -> None:
+    current, older = [UnevenEngine(folder, None, fails_at=8 if which == i else 0) for i in range(2)]
+    found = await asyncio.wait_for(play(current, older), timeout=60)
+    down = [answers for answers in found if isinstance(answers, BaseException)]
+    assert down and all(isinstance(error, EngineDown) for error in down)
+
+
+async def test_a_share_of_the_turns_is_the_older_policys(folder: Path) -> None:
+    asked = [0, 0]
+
+    class Counted(UnevenEngine):
+        async def generate(self, request: Any) -> Any:
+            asked[self is older] += 1
+            return await super().generate(request)
+
+    current, older = Counted(folder, None), Counted(folder, None)
+    await play(current, older)
+    assert sum(asked) == sum(1 + i % 4 for i in range(24))
+    assert 0.2 < asked[1] / sum(asked) < 0.6
+
+
+async def test_two_engines_answer_whoever_asks_without_being_a_client(folder: Path) -> None:
+    async with UnevenEngine(folder, 1) as current, UnevenEngine(folder, 2) as older:
+        engine = CrossPolicyEngine(current, older, SHARE)
+        sampling = Sampling(temperature=1.0, max_tokens=12)
+        asked = [engine.generate(ask(f"level {i}", sampling, seed=i)) for i in range(24)]
+        answers = await asyncio.wait_for(asyncio.gather(*asked), timeout=60)
+    assert len(answers) == 24

@@ -1,0 +1,70 @@
+"""When engines that take their steps together may take the next one."""
+
+from benchmark.engines.core.lock_step import LockStep, Turn
+
+
+def begun(turn: Turn) -> int | None:
+    return turn.wait(0.0)
+
+
+def test_a_step_waits_for_every_client() -> None:
+    steps, turn = LockStep(), Turn()
+    with steps.client(), steps.request("engine"):
+        with steps.client():
+            steps.ready("engine", turn)
+            assert begun(turn) is None  # the other client has not asked
+        assert begun(turn) == 1  # it has left without a request
+
+
+def test_a_step_waits_for_other_engines_that_have_been_asked() -> None:
+    steps = LockStep()
+    one, other = Turn(), Turn()
+    with steps.request("one"), steps.request("other"):
+        steps.ready("one", one)
+        assert begun(one) is None
+        steps.ready("other", other)
+        assert begun(one) == begun(other) == 1
+        # One step further, one engine is the first to finish it.
+        again = Turn()
+        steps.ready("other", again)
+        assert begun(again) is None
+
+
+def test_an_engine_without_requests_is_not_waited_for() -> None:
+    steps, turn = LockStep(), Turn()
+    with steps.request("other"):
+        pass
+    with steps.request("one"):
+        steps.ready("one", turn)
+        assert begun(turn) == 1
+
+
+def test_a_turn_says_how_much_was_asked_when_it_began() -> None:
+    steps = LockStep()
+    turn, later = Turn(), Turn()
+    with steps.request("engine"), steps.request("engine"):
+        steps.ready("engine", turn)
+        with steps.request("engine"):
+            assert begun(turn) == 2
+            steps.ready("engine", later)
+            assert begun(later) == 3
+
+
+def test_a_request_that_was_given_up_leaves_its_client_thinking() -> None:
+    steps, turn = LockStep(), Turn()
+    with steps.client():
+        with steps.request("other"):
+            pass
+        with steps.client(), steps.request("engine"):
+            steps.ready("engine", turn)
+            assert begun(turn) is None
+    assert begun(turn) == 1
+
+
+def test_without_clients_no_engine_waits_for_one_that_has_answered() -> None:
+    steps, turn = LockStep(), Turn()
+    with steps.request("one"):
+        with steps.request("other"):
+            steps.ready("one", turn)
+            assert begun(turn) is None
+        assert begun(turn) == 1
