@@ -189,7 +189,7 @@ def commands_of(
 
 
 def _varies(log: TrainingLog) -> str:
-    """See `Commands`; engines that do not say that they are deterministic batch as requests come."""
+    """See `Commands`; engines that do not say that they are deterministic may depend on timing."""
     if log.start.engine.get(DETERMINISTIC) is True:
         return ""
     for section, name, words in _SIDE_BY_SIDE:

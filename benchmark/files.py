@@ -9,6 +9,24 @@ import stat
 import tempfile
 from pathlib import Path
 
+_OF_A_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO}
+
+
+def os_error_text(error: OSError, folder: Path) -> str:
+    """What failed while a folder was written, on one line.
+
+    Returns:
+        That the folder cannot be written, unless the error is of another file or of none: programs
+        also run out of memory, processes or open files.
+    """
+    why = error.strerror or str(error)
+    if error.filename is None:
+        return f"{folder} cannot be written: {why}" if error.errno in _OF_A_DISK else why
+    file, place = (Path(name).absolute() for name in (str(error.filename), folder))
+    if file.is_relative_to(place) or place.is_relative_to(file):
+        return f"{folder} cannot be written: {why}"
+    return f"{error.filename}: {why}"
+
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a file so that a reader or a crash sees the old content or the new, nothing between.

@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     handler.setFormatter(PlainFormatter())
     level = logging.DEBUG if arguments.debug else logging.WARNING
     logging.basicConfig(level=level, handlers=[handler])
-    from benchmark.engines.core.base import EngineDown
+    from benchmark.engines.core.base import EngineDown, EngineNotStarted
 
     try:
         if arguments.command == "completion":
@@ -71,6 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except UserError as error:
         return _fail(arguments, str(error), EXIT_USER_ERROR)
+    except EngineNotStarted as error:
+        return _fail(arguments, str(error), EXIT_ENGINE_DOWN)
     except EngineDown as error:
         message = f"the engine failed: {error}; run the same command again to resume"
         return _fail(arguments, message, EXIT_ENGINE_DOWN)

@@ -46,7 +46,7 @@ from benchmark.cli.training.processes import is_main, process_count
 from benchmark.cli.training.run_folder import check_folder, earlier_lines, locked
 from benchmark.cli.training.texts import closing_lines, config_text, title
 from benchmark.engines.choose import choose_kind
-from benchmark.files import write_atomically
+from benchmark.files import os_error_text, write_atomically
 from benchmark.hosts.worker import end_with
 from benchmark.models import ModelSource, folder_sha256
 from benchmark.track_schema import Track
@@ -230,9 +230,7 @@ def _train(training: "TrainingRun", arguments: argparse.Namespace) -> str | None
             with _view(training, earlier, title(training, arguments, kind)) as view:
                 return asyncio.run(_run(training, arguments, view))
     except OSError as error:
-        raise UserError(
-            f"{training.folder} cannot be written: {error.strerror or error}"
-        ) from error
+        raise UserError(os_error_text(error, training.folder)) from error
     except (asyncio.CancelledError, KeyboardInterrupt):
         if not is_main():
             raise KeyboardInterrupt from None

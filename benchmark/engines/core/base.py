@@ -44,6 +44,10 @@ class EngineDown(Exception):
     """The engine cannot serve any request any more; the run stops and can be resumed."""
 
 
+class EngineNotStarted(EngineDown):
+    """The engine could not be started: the same command would fail again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sampling:
     """How tokens are drawn; part of the protocol.

@@ -20,7 +20,14 @@ from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Any, Final, Self, cast
 
-from benchmark.engines.core.base import Engine, EngineDown, EngineError, Generation, Request
+from benchmark.engines.core.base import (
+    Engine,
+    EngineDown,
+    EngineError,
+    EngineNotStarted,
+    Generation,
+    Request,
+)
 from benchmark.hosts.worker import end_with
 from tasks.errors import UserError
 from tasks.texts import counted
@@ -228,7 +235,7 @@ async def _answer_calls(connection: Connection, build: Callable[[], Engine]) -> 
         except (UserError, EngineDown) as error:
             fault = error
         except Exception as error:  # the other side must know, whatever it was
-            fault = EngineDown(f"a replica did not start: {type(error).__name__}: {error}")
+            fault = EngineNotStarted(f"a replica did not start: {type(error).__name__}: {error}")
         calls: set[asyncio.Task[None]] = set()
         while (call := await asyncio.to_thread(_received, connection)) is not None:
             task = asyncio.create_task(_answer(connection, engine, fault, *call))

@@ -24,6 +24,7 @@ from benchmark.engines.core.base import (
     Engine,
     EngineDown,
     EngineError,
+    EngineNotStarted,
     Generation,
     PromptTooLong,
     Request,
@@ -250,7 +251,7 @@ class WorkerEngine(Engine):
 
     def _ready(self) -> tuple[asyncio.AbstractEventLoop, Chat]:
         if self._cause is not None:
-            raise self._down("died", self._cause)
+            raise self._down(self._cause)
         if self._loop is None or self._chat is None:
             raise RuntimeError("the engine was not started: use `async with`")
         return self._loop, self._chat
@@ -268,7 +269,7 @@ class WorkerEngine(Engine):
         except BaseException as error:
             if not isinstance(error, UserError):
                 log.debug("traceback of the engine's start", exc_info=True)
-                error = self._down("did not start", error)
+                error = EngineNotStarted(self._text("did not start", error))
             self._post(fail_future, ready, error)
             return
         self._post(finish_future, ready, None)
@@ -372,13 +373,14 @@ class WorkerEngine(Engine):
         """Refuse all further requests and fail those that wait. Runs in the event loop."""
         self._cause = self._cause or error
         for future in list(self._waiting):
-            fail_future(future, self._down("died", self._cause))
+            fail_future(future, self._down(self._cause))
 
-    def _down(self, what: str, cause: BaseException) -> EngineDown:
+    def _down(self, cause: BaseException) -> EngineDown:
         if isinstance(cause, EngineDown):
             return EngineDown(*cause.args)
-        down = EngineDown(
-            f"the {self.name} engine {what}: {type(cause).__name__}: {first_line(cause)}"
-        )
+        down = EngineDown(self._text("died", cause))
         down.__cause__ = cause
         return down
+
+    def _text(self, what: str, cause: BaseException) -> str:
+        return f"the {self.name} engine {what}: {type(cause).__name__}: {first_line(cause)}"

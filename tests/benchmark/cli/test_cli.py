@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from baselines.inits.registry import find_model
-from benchmark.cli.main import main
+from benchmark.cli.main import EXIT_ENGINE_DOWN, main
+from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.evaluation.evaluate import Plan
 
 
@@ -315,3 +316,19 @@ def test_a_refused_run_leaves_the_folder_that_was_there(
         words = ("eval", "--model", "tiny-sokobam", "--task", "sokoban", "--out", str(out))
         assert "did you mean tiny-sokoban" in error_line(capsys, *words)
     assert mine.is_dir() and not new.exists()
+
+
+def test_an_engine_that_cannot_start_is_not_to_be_tried_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(_: object) -> None:
+        raise MemoryError("no room for weights")
+
+    monkeypatch.setattr(TransformersEngine, "_load", fails)
+    out = str(tmp_path / "run")
+    words = ["eval", "--model", "tiny-sokoban", "--engine", "transformers", "--out", out]
+    assert main(words) == EXIT_ENGINE_DOWN
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "arlarena-bench eval: the transformers engine did not start: MemoryError: no room for "
+        "weights"
+    )

@@ -1,0 +1,31 @@
+"""What is said of errors while a folder is written."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from benchmark.files import os_error_text
+
+
+def error(number: int, name: object = None) -> OSError:
+    return OSError(number, os.strerror(number), name)
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (error(errno.ENOSPC), "runs/x cannot be written: No space left on device"),
+        (error(errno.EACCES, "runs/x/last/a"), "runs/x cannot be written: Permission denied"),
+        (error(errno.EACCES, Path("runs").absolute()), "runs/x cannot be written: Permission"),
+        (error(errno.ENOTDIR, "runs/x"), "runs/x cannot be written: Not a directory"),
+        (error(errno.ENOENT, "/data/games/index"), "/data/games/index: No such file or directory"),
+        (error(errno.EACCES, "runs/xy"), "runs/xy: Permission denied"),
+        (error(errno.EMFILE, 7), "7: Too many open files"),
+        (error(errno.ENOMEM), "Cannot allocate memory"),
+        (OSError("a library's words"), "a library's words"),
+    ],
+)
+def test_only_what_concerns_the_folder_is_said_of_it(found: OSError, text: str) -> None:
+    assert os_error_text(found, Path("runs/x")).startswith(text)
