@@ -30,12 +30,6 @@ PLACEHOLDER: Final = re.compile(r"<weights of seed \d+, SHA-256 (?:[0-9a-f]{64}|
 _MEASURED: Final = ("seconds", "memory", "speed")
 """Beginnings of the names of numbers that differ from machine to machine."""
 
-_SIDE_BY_SIDE: Final = (
-    ("sampling", "cross_policy", "with cross-policy sampling"),
-    ("rollout", "max_staleness", "with asynchronous rollouts"),
-)
-"""Settings with which things run side by side."""
-
 Words = tuple[str, ...]
 
 
@@ -189,14 +183,19 @@ def commands_of(
 
 
 def _varies(log: TrainingLog) -> str:
-    """See `Commands`; engines that do not say that they are deterministic may depend on timing."""
-    if log.start.engine.get(DETERMINISTIC) is True:
-        return ""
-    for section, name, words in _SIDE_BY_SIDE:
+    """See `Commands`; engines that take their steps together say that they are deterministic."""
+
+    def has(section: str, name: str) -> bool:
         part = log.start.configuration.get(section)
-        if isinstance(part, Mapping) and part.get(name) is not None:
-            return f"{words}, where batches depend on timing"
-    return ""
+        return isinstance(part, Mapping) and part.get(name) is not None
+
+    if has("rollout", "max_staleness"):
+        why = "asynchronous rollouts"
+    elif has("sampling", "cross_policy") and log.start.engine.get(DETERMINISTIC) is not True:
+        why = "cross-policy sampling"
+    else:
+        return ""
+    return f"with {why}, where batches depend on timing"
 
 
 def _model(model: ModelIdentity, seed: int, trained: str | None) -> str | None:

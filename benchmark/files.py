@@ -19,13 +19,14 @@ def os_error_text(error: OSError, folder: Path) -> str:
         That the folder cannot be written, unless the error is of another file or of none: programs
         also run out of memory, processes or open files.
     """
-    why = error.strerror or str(error)
-    if error.filename is None:
+    why = error.strerror or str(error) or type(error).__name__
+    if not isinstance(error.filename, str | bytes | os.PathLike):
         return f"{folder} cannot be written: {why}" if error.errno in _OF_A_DISK else why
-    file, place = (Path(name).absolute() for name in (str(error.filename), folder))
+    name = os.fsdecode(error.filename)
+    file, place = Path(name).resolve(), folder.resolve()
     if file.is_relative_to(place) or place.is_relative_to(file):
         return f"{folder} cannot be written: {why}"
-    return f"{error.filename}: {why}"
+    return f"{name}: {why}"
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class CrossPolicyEngine(Engine):
     """Sends a share of requests to an engine whose weights are older.
 
-    Which ones depends on the request's seed alone. The two engines take their steps together, so
-    that runs repeat where those with one engine do.
+    Which ones depends on the request's seed alone. Deterministic engines take their steps together,
+    so that runs repeat where those with one engine do.
 
     Args:
         current: The policy that is trained.
@@ -28,7 +28,7 @@ class CrossPolicyEngine(Engine):
         self._current = current
         self._older = older
         self._probability = probability
-        older.step_with(current)
+        current.step_with(older)
 
     async def generate(self, request: Request) -> Generation:
         """Answer by one of the two."""

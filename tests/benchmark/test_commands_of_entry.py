@@ -121,12 +121,20 @@ def test_what_runs_side_by_side_is_never_repeated_to_the_bit(
     assert found is None if words is None else str(found).startswith(words)
 
 
-def test_two_engines_that_take_their_steps_together_are_repeated_to_the_bit(tmp_path: Path) -> None:
-    start = start_line(configuration={"sampling": {"cross_policy": {"probability": 0.25}}})
+@pytest.mark.parametrize("staleness", [None, 1])
+def test_two_engines_that_take_their_steps_together_are_repeated_to_the_bit(
+    staleness: int | None, tmp_path: Path
+) -> None:
+    start = start_line(
+        configuration={
+            "sampling": {"cross_policy": {"probability": 0.25}},
+            "rollout": {"max_staleness": staleness},
+        }
+    )
     start["engine"] = {**LOADED, "device_name": "A CPU, AVX2", "deterministic": True}
     log = read_training_log(write_log(tmp_path / "log.jsonl", [start, update_line(1)]))
-    model = ModelIdentity(name="last", kind="folder", sha256=WEIGHTS)
-    assert commands(model, log).obstacle is None
+    found = commands(ModelIdentity(name="last", kind="folder", sha256=WEIGHTS), log).obstacle
+    assert found == (staleness and "with asynchronous rollouts, where batches depend on timing")
 
 
 def test_a_training_without_a_command_says_why(tmp_path: Path) -> None:

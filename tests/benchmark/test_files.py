@@ -22,10 +22,18 @@ def error(number: int, name: object = None) -> OSError:
         (error(errno.ENOTDIR, "runs/x"), "runs/x cannot be written: Not a directory"),
         (error(errno.ENOENT, "/data/games/index"), "/data/games/index: No such file or directory"),
         (error(errno.EACCES, "runs/xy"), "runs/xy: Permission denied"),
-        (error(errno.EMFILE, 7), "7: Too many open files"),
+        (error(errno.EACCES, b"/data/games"), "/data/games: Permission denied"),
+        (error(errno.EMFILE, 7), "Too many open files"),
+        (TimeoutError(), "TimeoutError"),
         (error(errno.ENOMEM), "Cannot allocate memory"),
         (OSError("a library's words"), "a library's words"),
     ],
 )
 def test_only_what_concerns_the_folder_is_said_of_it(found: OSError, text: str) -> None:
     assert os_error_text(found, Path("runs/x")).startswith(text)
+
+
+def test_a_folder_beside_the_current_one_is_named_as_it_was_given() -> None:
+    folder = Path("../elsewhere/run")
+    found = error(errno.EACCES, str(folder.resolve() / ".x.tmp"))
+    assert os_error_text(found, folder) == "../elsewhere/run cannot be written: Permission denied"

@@ -45,7 +45,7 @@ class EngineDown(Exception):
 
 
 class EngineNotStarted(EngineDown):
-    """The engine could not be started: the same command would fail again."""
+    """The engine could not be started; nothing was played that could be resumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,13 +225,15 @@ class Engine(ABC):
         return nullcontext()
 
     def step_with(self, other: "Engine") -> None:
-        """Serve the same clients as another engine, which has none yet.
+        """Serve the same clients as another engine, before either has one.
 
-        Where batches of both must not depend on time, they advance together from now on; others
-        need not.
+        Engines whose batches must not depend on time advance together from now on; others need not.
 
         Args:
-            other: Whose clients (`client`) are those of both.
+            other: The engine; its clients (`client`) are those of both.
+
+        Raises:
+            TypeError: Batches of this engine must not depend on time, and those of the other do.
         """
         del other
 

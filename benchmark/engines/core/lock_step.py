@@ -7,25 +7,30 @@ its next step.
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
 class Turn:
-    """One engine's next step, which its thread waits for."""
+    """One engine's next step, which its thread waits for.
 
-    def __init__(self) -> None:
+    Args:
+        asked: Requests to the engine since its start; called in the event loop.
+    """
+
+    def __init__(self, asked: Callable[[], int]) -> None:
         self._begun = threading.Event()
-        self._asked = 0
-
-    def begin(self, asked: int) -> None:
-        """Let the step begin, with so many requests since the engine's start."""
         self._asked = asked
+        self._taken = 0
+
+    def begin(self) -> None:
+        """Let the step begin, with all requests that there are."""
+        self._taken = self._asked()
         self._begun.set()
 
     def wait(self, seconds: float) -> int | None:
-        """Requests since the engine's start; None if the step has not begun by then."""
-        return self._asked if self._begun.wait(seconds) else None
+        """The number of requests when the step began; None if it has not begun by then."""
+        return self._taken if self._begun.wait(seconds) else None
 
 
 class LockStep:
@@ -37,7 +42,6 @@ class LockStep:
 
     def __init__(self) -> None:
         self._thinking = 0
-        self._asked: Counter[object] = Counter()
         self._open: Counter[object] = Counter()
         self._ready: dict[object, Turn] = {}
 
@@ -54,7 +58,6 @@ class LockStep:
     @contextmanager
     def request(self, engine: object) -> Iterator[None]:
         """A client's open request to an engine, which has got it before."""
-        self._asked[engine] += 1
         self._open[engine] += 1
         self._thinking -= 1
         self._begin()
@@ -74,6 +77,6 @@ class LockStep:
         playing = (engine for engine, count in self._open.items() if count)
         if self._thinking > 0 or not all(engine in self._ready for engine in playing):
             return
-        for engine, turn in self._ready.items():
-            turn.begin(self._asked[engine])
+        for turn in self._ready.values():
+            turn.begin()
         self._ready.clear()

@@ -97,6 +97,10 @@ class MeteredEngine(Engine):
         """A client of the other engine; see `Engine.client`."""
         return self._engine.client()
 
+    def step_with(self, other: Engine) -> None:
+        """Have the other engine do it; see `Engine.step_with`."""
+        self._engine.step_with(other)
+
     async def load_weights(
         self, weights: "Iterable[tuple[str, torch.Tensor]]", version: int
     ) -> None:

@@ -67,7 +67,7 @@ class ReplicatedEngine(Engine):
 
         Raises:
             UserError: The model cannot be used as it is.
-            EngineDown: A replica did not start for another reason.
+            EngineNotStarted: A replica did not start for another reason.
         """
         starts = [replica.start(self._build) for replica in self._replicas]
         found = await asyncio.gather(*starts, return_exceptions=True)

@@ -82,7 +82,7 @@ class WorkerEngine(Engine):
     def __init__(self, deterministic: bool = False, chat: ChatOptions = PLAIN_CHAT) -> None:
         self._deterministic = deterministic
         self._steps = LockStep()
-        self._taken = 0
+        self._asked = self._taken = 0
         self._inbox: queue.SimpleQueue[Ticket | EngineJob | None] = queue.SimpleQueue()
         self._waiting: set[asyncio.Future[Any]] = set()
         self._cause: BaseException | None = None
@@ -134,7 +134,7 @@ class WorkerEngine(Engine):
 
         Raises:
             UserError: The model cannot be used as it is.
-            EngineDown: Loading failed for another reason.
+            EngineNotStarted: Loading failed for another reason.
         """
         self._loop = asyncio.get_running_loop()
         ready: asyncio.Future[None] = self._loop.create_future()
@@ -188,6 +188,7 @@ class WorkerEngine(Engine):
             raise PromptTooLong(len(prompt_ids), self._context)
         future: asyncio.Future[Completion] = loop.create_future()
         max_tokens = min(request.sampling.max_tokens, room)
+        self._asked += 1
         self._send(
             Ticket(prompt_ids, request.sampling, max_tokens, request.seed, future, prompt_images)
         )
@@ -224,8 +225,11 @@ class WorkerEngine(Engine):
 
     def step_with(self, other: Engine) -> None:
         """Take steps together with another deterministic engine; see `Engine.step_with`."""
-        if self._deterministic and isinstance(other, WorkerEngine) and other._deterministic:
-            self._steps = other._steps
+        if not self._deterministic:
+            return
+        if not isinstance(other, WorkerEngine) or not other._deterministic:
+            raise TypeError("a deterministic engine can only step with another one")
+        self._steps = other._steps
 
     async def load_weights(
         self, weights: "Iterable[tuple[str, torch.Tensor]]", version: int
@@ -269,7 +273,9 @@ class WorkerEngine(Engine):
         except BaseException as error:
             if not isinstance(error, UserError):
                 log.debug("traceback of the engine's start", exc_info=True)
-                error = EngineNotStarted(self._text("did not start", error))
+                down = EngineNotStarted(self._text("did not start", error))
+                down.__cause__ = error
+                error = down
             self._post(fail_future, ready, error)
             return
         self._post(finish_future, ready, None)
@@ -344,7 +350,7 @@ class WorkerEngine(Engine):
         Returns:
             Requests to this engine since its start that belong to the step or to earlier ones.
         """
-        turn = Turn()
+        turn = Turn(lambda: self._asked)
 
         def go_round(left: int) -> None:
             assert self._loop is not None

@@ -299,6 +299,7 @@ class Decoder:
         versions = row.first_version, self.version
         return Completion(tuple(row.response), tuple(row.log_probs), stopped, versions)
 
+    @torch.inference_mode()
     def drop(self, slots: Sequence[int]) -> None:
         """Give slots up; the last rows move into the holes."""
         gone = set(slots)

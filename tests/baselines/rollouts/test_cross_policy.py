@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import time
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -11,49 +10,17 @@ import pytest
 
 from baselines.rollouts.cross_policy import CrossPolicyEngine
 from benchmark.engines.core.base import Engine, EngineDown, Sampling
-from benchmark.engines.transformers.engine import TransformersEngine
-from tasks.seeding import stable_seed
+from benchmark.engines.core.metered import MeteredEngine
 from tests.support.engines.tiny_model import ask, make_tiny_model, mixed_prompts
+from tests.support.engines.uneven import LogProbs, UnevenEngine, talk
+from tests.support.training.runs import train, without_times
 
-LogProbs = list[tuple[float, ...] | None]
 SHARE = 0.4
-
-
-class UnevenEngine(TransformersEngine):
-    """Takes a random time for its steps, and may fail in one of them."""
-
-    def __init__(self, folder: Path, seed: int | None, fails_at: int = 0) -> None:
-        super().__init__(folder, max_batch=8, deterministic=True)
-        self._pause = None if seed is None else random.Random(seed)
-        self._steps_left = fails_at
-
-    def _advance(self, arrived: Any) -> Any:
-        self._steps_left -= 1
-        if self._steps_left == 0:
-            raise RuntimeError("out of memory")
-        if self._pause is not None:
-            time.sleep(self._pause.uniform(0, 0.004))
-        return super()._advance(arrived)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny_model(tmp_path_factory.mktemp("models") / "tiny", context=512)
-
-
-async def talk(
-    engine: Engine, first: str, turns: int, pause: random.Random | None = None
-) -> LogProbs:
-    """What a client is told that asks again after every answer, slowly or at once."""
-    found: LogProbs = []
-    with engine.client():
-        for turn in range(turns):
-            if pause is not None:
-                await asyncio.sleep(pause.uniform(0, 0.02))
-            seed = stable_seed(first, turn)
-            request = ask(f"{first} {turn}", Sampling(temperature=1.0, max_tokens=12), seed)
-            found.append((await engine.generate(request)).token_log_probs)
-    return found
 
 
 async def play(
@@ -63,7 +30,7 @@ async def play(
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(current)
         await stack.enter_async_context(older)
-        engine = CrossPolicyEngine(current, older, SHARE)
+        engine = CrossPolicyEngine(MeteredEngine(current), older, SHARE)  # as the trainer has it
         firsts = mixed_prompts(24, seed=7)
         clients = [talk(engine, first, 1 + i % 4, pause) for i, first in enumerate(firsts)]
         return await asyncio.gather(*clients, return_exceptions=True)
@@ -107,3 +74,33 @@ async def test_two_engines_answer_whoever_asks_without_being_a_client(folder: Pa
         asked = [engine.generate(ask(f"level {i}", sampling, seed=i)) for i in range(24)]
         answers = await asyncio.wait_for(asyncio.gather(*asked), timeout=60)
     assert len(answers) == 24
+
+
+async def test_a_client_that_gives_up_holds_nobody_up(folder: Path) -> None:
+    async with UnevenEngine(folder, 1) as current, UnevenEngine(folder, 2) as older:
+        engine = CrossPolicyEngine(current, older, SHARE)
+        firsts = mixed_prompts(24, seed=7)
+        clients = [asyncio.create_task(talk(engine, first, 4)) for first in firsts]
+        for leaving in clients[::3]:
+            await asyncio.sleep(0.02)
+            leaving.cancel()
+        found = await asyncio.wait_for(asyncio.gather(*clients, return_exceptions=True), 60)
+    left = [one for one in found if isinstance(one, asyncio.CancelledError)]
+    assert left and sum(isinstance(one, list) for one in found) == len(firsts) - len(left)
+    assert len(left) <= len(clients[::3])
+
+
+def test_training_with_two_engines_repeats_to_the_bit(tmp_path: Path) -> None:
+    seeds = iter(range(1, 5))
+
+    class Uneven(UnevenEngine):
+        def __init__(self, folder: Path, deterministic: bool) -> None:
+            assert deterministic
+            super().__init__(folder, next(seeds), slow_clients=True)
+
+    own = ("optimization.updates=3", "sampling.cross_policy.refresh_every=2")
+    once, again = (
+        train(tmp_path / name, "agentrl", own, played_by=Uneven) for name in ("once", "again")
+    )
+    assert len(once) == 3 and all(line["policy/grad_norm"] > 0 for line in once)
+    assert [without_times(line) for line in once] == [without_times(line) for line in again]

@@ -38,7 +38,7 @@ async def engines_of(
         if config.sampling.cross_policy is None:
             yield engine, None
             return
-        async with TransformersEngine(weights, deterministic=True) as older:
+        async with played_by(weights, deterministic=True) as older:
             yield engine, older
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import random
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,7 +18,6 @@ from benchmark.engines.core.devices import cpu_name
 from benchmark.engines.transformers.decoding import draw, uniforms
 from benchmark.engines.transformers.engine import TransformersEngine
 from tasks.errors import UserError
-from tasks.seeding import stable_seed
 from tests.support.engines.steps import counted_steps
 from tests.support.engines.tiny_model import ask, fill_with_nan, make_tiny_model, mixed_prompts
 
@@ -270,6 +268,19 @@ async def test_a_cancelled_request_gives_its_place_up(folder: Path) -> None:
         assert len(steps) - before < 20 < alone
 
 
+async def test_others_go_on_when_a_request_is_cancelled(folder: Path) -> None:
+    async with TransformersEngine(folder) as engine:
+        sampling = Sampling(temperature=2.0, max_tokens=60)
+        steps = counted_steps(engine)
+        tasks = [asyncio.create_task(engine.generate(ask("Go.", sampling, s))) for s in range(8)]
+        while len(steps) < 3:
+            await asyncio.sleep(0.001)
+        tasks[0].cancel()  # the last row takes its place
+        first, *others = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(first, asyncio.CancelledError)
+    assert all(isinstance(answer, Generation) for answer in others)
+
+
 async def test_leaving_stops_at_once_and_tells_those_who_wait(folder: Path) -> None:
     async with TransformersEngine(folder) as engine:
         sampling = Sampling(temperature=2.0, max_tokens=450)
@@ -400,44 +411,3 @@ async def test_unusable_configurations(
     # Code that a folder brings along must not run.
     (broken / "configuration_remote.py").write_text("raise SystemExit('remote code ran')", "utf-8")
     assert message in await _start_error(broken)
-
-
-async def talk(
-    engine: TransformersEngine, first: str, turns: int, pause: random.Random | None
-) -> list[tuple[float, ...] | None]:
-    """What a client is told that asks again after every answer, slowly or at once."""
-    found: list[tuple[float, ...] | None] = []
-    with engine.client():
-        for turn in range(turns):
-            if pause is not None:
-                await asyncio.sleep(pause.uniform(0, 0.02))
-            seed = stable_seed(first, turn)
-            request = ask(f"{first} {turn}", Sampling(temperature=1.0, max_tokens=12), seed)
-            found.append((await engine.generate(request)).token_log_probs)
-    return found
-
-
-@pytest.mark.slow
-async def test_a_steady_engine_says_the_same_to_slow_clients_to_the_bit(folder: Path) -> None:
-    firsts = mixed_prompts(24, seed=7)
-
-    async def play(pause: random.Random | None) -> list[list[tuple[float, ...] | None]]:
-        async with TransformersEngine(folder, max_batch=16, deterministic=True) as engine:
-            clients = [talk(engine, first, 1 + i % 4, pause) for i, first in enumerate(firsts)]
-            return await asyncio.gather(*clients)
-
-    at_once = await play(None)
-    assert at_once == await play(random.Random(1)) == await play(random.Random(2))
-
-
-async def test_a_steady_engine_forgets_what_was_played_before(folder: Path) -> None:
-    # The instructions end earlier for the first lot than for the second.
-    before = [f"{'You push boxes. ' * 12}{level}" for level in ("abc", "xyz", "kmn")]
-    prompts = [f"{'You push boxes. ' * 20}{level}" for level in ("klm", "opq", "stu")]
-    sampling = Sampling(temperature=1.0, max_tokens=12)
-    async with TransformersEngine(folder, deterministic=True) as engine:
-        fresh = await answer(engine, prompts, sampling)
-    async with TransformersEngine(folder, deterministic=True) as engine:
-        await answer(engine, before, sampling)
-        later = await answer(engine, prompts, sampling)
-    assert [g.token_log_probs for g in later] == [g.token_log_probs for g in fresh]
