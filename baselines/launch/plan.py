@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from benchmark.engines.core.names import FLASHINFER_SAMPLER
 from tasks.errors import UserError
 
 if TYPE_CHECKING:
@@ -116,7 +117,11 @@ def server_command(
     ]
     for option, value in options.items():
         words += [f"--{option.replace('_', '-')}", *([] if value is True else [str(value)])]
-    environment = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_NO_USAGE_STATS": "1"}
+    environment = {
+        "VLLM_SERVER_DEV_MODE": "1",
+        "VLLM_NO_USAGE_STATS": "1",
+        FLASHINFER_SAMPLER: os.environ.get(FLASHINFER_SAMPLER, "0"),
+    }
     return Command(tuple(words), environment | ({} if gpu is None else {DEVICES: gpu}))
 
 

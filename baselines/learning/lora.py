@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _ADAPTER: Final = "default"
 """What peft calls an adapter that has no other name; a part of its tensors' names."""
-_BASE: Final = ".base_layer.weight"
+_WRAPPED: Final = ".base_layer."
+_BASE: Final = f"{_WRAPPED}weight"
 _DOWN, _UP = f".lora_A.{_ADAPTER}.weight", f".lora_B.{_ADAPTER}.weight"
 _SAVED: Final = "base_model.model."
 """What peft puts before the names in a file."""
@@ -40,10 +41,12 @@ def add_updates(model: "PreTrainedModel", settings: LoRA, seed: int, base: str =
         base: What the model is called in the updates' own file.
 
     Raises:
-        UserError: peft is not installed.
+        UserError: peft is not installed, or the model has layers with updates that cannot be merged
+            here (fused experts, GPT-2's convolutions).
     """
     try:
         from peft import LoraConfig, inject_adapter_in_model
+        from peft.tuners.lora import LoraLayer
     except ImportError as error:
         raise UserError(
             f"optimization.lora needs peft ({error}): {install_text('lora')}"
@@ -58,6 +61,13 @@ def add_updates(model: "PreTrainedModel", settings: LoRA, seed: int, base: str =
         torch.manual_seed(stable_seed("lora", seed))
         # Not peft's own wrapper: the model keeps its class, its parts and their names.
         inject_adapter_in_model(chosen, model)
+    for layer in model.modules():
+        if isinstance(layer, LoraLayer) and type(layer.get_base_layer()) is not torch.nn.Linear:
+            raise UserError(
+                f"optimization.lora trains updates of linear layers only, and "
+                f"{type(model).__name__} has {type(layer.get_base_layer()).__name__}: train all "
+                "weights"
+            )
     # A file must not depend on the order of a set.
     chosen.target_modules = sorted(chosen.target_modules or ())
     chosen.base_model_name_or_path = base
@@ -133,7 +143,7 @@ def merging(
 def without_lora(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Weights that were merged, with the names that they have without LoRA."""
     return {
-        f"{name.removesuffix(_BASE)}.weight" if name.endswith(_BASE) else name: weight
+        name.replace(_WRAPPED, "."): weight
         for name, weight in weights.items()
         if not name.endswith((_DOWN, _UP))
     }

@@ -301,10 +301,12 @@ class Trainer:
         if self.config.rollout.max_staleness is None:
             return learn()
 
+        # Every thread begins with the first device.
+        gpu = torch.cuda.current_device() if self.accelerator.device.type == "cuda" else None
+
         def on_device() -> Metrics:
-            if self.accelerator.device.type == "cuda":
-                # Every thread begins with the first device.
-                torch.cuda.set_device(self.accelerator.device)
+            if gpu is not None:
+                torch.cuda.set_device(gpu)
             return learn()
 
         return await asyncio.to_thread(on_device)

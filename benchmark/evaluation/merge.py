@@ -67,6 +67,12 @@ def _order(manifest: Manifest) -> list[Key]:
     return Plan(planned, limit=manifest.limit).keys()
 
 
+def _whole_lines(path: Path) -> bytes:
+    """A file without a last line that was torn by a crash."""
+    content = path.read_bytes()
+    return content[: content.rfind(b"\n") + 1]
+
+
 def _write(
     out: Path, manifest: Manifest, records: Sequence[EpisodeRecord], paths: Sequence[Path]
 ) -> None:
@@ -75,7 +81,7 @@ def _write(
         lines = b"".join(record.model_dump_json().encode() + b"\n" for record in records)
         write_atomically(out / RECORDS, lines)
         sessions = [path / SESSIONS for path in paths if (path / SESSIONS).exists()]
-        write_atomically(out / SESSIONS, b"".join(path.read_bytes() for path in sessions))
+        write_atomically(out / SESSIONS, b"".join(_whole_lines(path) for path in sessions))
         content = manifest.model_dump_json(indent=2) + "\n"
         write_atomically(out / MANIFEST, content.encode())
     except OSError as error:

@@ -15,6 +15,7 @@ from pydantic import (
     ValidationInfo,
     field_validator,
 )
+from pydantic_core import to_json
 
 from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.rollout import Trajectory, Turn
@@ -89,7 +90,12 @@ class TurnRecord(Strict):
             return info
         if _values_of(info) > MAX_INFO_VALUES:
             raise ValueError(f"more than {MAX_INFO_VALUES} values")
-        if len(canonical_json(info)) > MAX_INFO:
+        try:
+            length = len(canonical_json(info))
+            to_json(info)  # as records are written: not every text and depth can be
+        except (TypeError, RecursionError) as error:
+            raise ValueError(f"not JSON: {error}") from error
+        if length > MAX_INFO:
             raise ValueError(f"longer than {MAX_INFO} characters")
         return info
 

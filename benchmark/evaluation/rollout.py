@@ -120,7 +120,7 @@ async def _attempt(job: Job, engine: Engine, host: EnvHost) -> tuple[Trajectory,
             view = step.view
     except (EngineDown, UserError):
         raise
-    except Exception as error:  # a world's or an engine's failure is a result: it is recorded
+    except (Exception, SystemExit) as error:  # a world's or an engine's failure is a result
         too_long = isinstance(error, PromptTooLong)
         if too_long and not turns:
             raise UserError(f"{job.entry.id} of {job.protocol.task}: {error}") from error

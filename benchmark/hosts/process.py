@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import traceback
 from collections import deque
 from typing import Any
 
@@ -147,8 +148,13 @@ class WorkerProcess:
             end = begin + HEADER.size + length
             if len(self._received) < end:
                 break
-            # What the worker says is this program's own data, not input from outside.
-            self._take(pickle.loads(self._received[begin + HEADER.size : end]))  # noqa: S301
+            try:
+                # What the worker says is this program's own data, not input from outside.
+                answer = pickle.loads(self._received[begin + HEADER.size : end])  # noqa: S301
+            except Exception as error:  # a class may refuse what pickle makes it from
+                text = f"the answer cannot be read: {type(error).__name__}: {error}"
+                answer = Failure(text, None, traceback.format_exc())
+            self._take(answer)
             begin = end
         del self._received[:begin]
 

@@ -193,7 +193,7 @@ def _amount(value: Any) -> float | None:
     """A number that is not negative, or None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if math.isfinite(value) and 0 <= value <= 1e15 else None
+    return float(value) if 0 <= value <= 1e15 else None
 
 
 def _interval(estimate: MeanInterval) -> str:

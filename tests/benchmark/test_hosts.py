@@ -33,6 +33,7 @@ from tests.support.runs.worker_tasks import (
     process_of,
     refuse,
     square,
+    unreadable,
     variable,
 )
 
@@ -355,6 +356,13 @@ def test_spread_work_is_only_a_little_ahead() -> None:
     assert next(results) == 0
     results.close()
     assert len(asked) <= 10
+
+
+async def test_an_answer_that_cannot_be_read_holds_nobody_up() -> None:
+    async with ProcessHost(1) as host:
+        with pytest.raises(WorldError, match="the answer cannot be read: TypeError: .*'two'"):
+            await asyncio.wait_for(host.run(unreadable, WorkerSokoban()), 30)
+        assert await asyncio.wait_for(host.run(square, WorkerSokoban(), 3), 30) == 9
 
 
 @pytest.mark.slow

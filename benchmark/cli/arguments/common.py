@@ -100,6 +100,8 @@ def json_object(text: str) -> dict[str, Any]:
     refusal = f"must be a JSON object, such as '{{\"NAME\": true}}', not {text!r}"
     try:
         value = json.loads(text)
+        # Python reads more than JSON is: NaN, numbers that become infinite, half characters.
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{refusal} ({error})") from None
     if not isinstance(value, dict):

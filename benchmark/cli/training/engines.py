@@ -35,6 +35,9 @@ SERVER_SHARE = 0.92
 """The same where nothing else is on the GPU: vLLM's own default."""
 IN_STEP: Final = {"async_scheduling": False}
 """For vLLM whose weights change while requests run; see `VllmEngine._replace_weights`."""
+WITHOUT_GRAPHS: Final = {"enforce_eager": True}
+"""For two vLLM engines in one process: the second one to start drops the CUDA graphs of the first,
+which cannot capture them again while it runs."""
 
 
 def engine_options(training: "TrainingRun", arguments: argparse.Namespace) -> EngineOptions:
@@ -55,7 +58,7 @@ def engine_options(training: "TrainingRun", arguments: argparse.Namespace) -> En
     if share is not None:
         share /= engine_count(training)
     asynchronous = rollout.max_staleness is not None
-    in_step = asynchronous and choose_kind(bare) == "vllm"
+    vllm = choose_kind(bare) == "vllm"
     return replace(
         bare,
         dtype=arguments.dtype,
@@ -68,7 +71,10 @@ def engine_options(training: "TrainingRun", arguments: argparse.Namespace) -> En
         sleeps=arguments.sleep,
         beside_trainer=True,
         deterministic=not asynchronous,
-        model_args=IN_STEP if in_step else {},
+        model_args={
+            **(IN_STEP if vllm and asynchronous else {}),
+            **(WITHOUT_GRAPHS if vllm and engine_count(training) > 1 else {}),
+        },
     )
 
 

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import contextlib
+import math
 import os
 import signal
 import sys
@@ -61,6 +62,9 @@ if TYPE_CHECKING:
     from baselines.launch.plan import GpuPlan
     from baselines.training.terminal_view import LiveView
     from baselines.training.trainer import Trainer
+
+SAME_SIGTERM_S = 10.0
+"""Seconds within which a further SIGTERM is the same: launchers and schedulers pass it on, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,18 +306,23 @@ async def _run(
 
 
 def _on_sigterm(trainer: "Trainer | None") -> None:
-    """Let SIGTERM stop a trainer where it can go on, the second one at once."""
-    task = asyncio.current_task()
+    """Let SIGTERM stop a trainer where it can go on, and a later one at once."""
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert task is not None
+    asked = -math.inf
 
     def stop() -> None:
-        if trainer is None or trainer.shards.stopping.is_set():
+        nonlocal asked
+        if trainer is None:
             task.cancel()
-        else:
+        elif not trainer.shards.stopping.is_set():
+            asked = loop.time()
             trainer.stop()
+        elif loop.time() - asked > SAME_SIGTERM_S:
+            task.cancel()
 
     with contextlib.suppress(NotImplementedError):
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
+        loop.add_signal_handler(signal.SIGTERM, stop)
 
 
 def _folder(arguments: argparse.Namespace, init: ModelSource) -> Path:

@@ -12,3 +12,6 @@ FLOATS: Final = ("float32", "bfloat16", "float16")
 """Data types of weights and activations."""
 DTYPES: Final = ("auto", *FLOATS)
 """The same, as options take them."""
+FLASHINFER_SAMPLER: Final = "VLLM_USE_FLASHINFER_SAMPLER"
+"""Environment variable: whether vLLM compiles a sampler when it starts, which needs nvcc. Requests
+here are greedy or have seeds, and that sampler serves neither."""

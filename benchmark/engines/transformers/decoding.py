@@ -31,6 +31,8 @@ processor's caches (0.34M parameters, prompts of 250 tokens, one thread: 4.4 ms 
 of two or three prompts, 6.3 ms in one of 64)."""
 PACKED_TOKENS = 2_048
 """Likewise, of one pass over packed prompts."""
+COLDEST = 1e-5
+"""Lower temperatures are greedy decoding, as in vLLM: in float32 they may be 0."""
 PREFIX_KEY = 32
 """Prompts that agree in so many first tokens are taken to begin with the same instructions."""
 MAX_PREFIXES = 16
@@ -82,12 +84,12 @@ def draw(logits: torch.Tensor, sampling: Sampling, numbers: Sequence[float]) -> 
     Args:
         logits: (rows, vocabulary), float32.
         sampling: The same for all rows.
-        numbers: One in [0, 1) per row; not read for greedy decoding.
+        numbers: One in [0, 1) per row; not read for greedy decoding (below `COLDEST`).
 
     Returns:
         (rows,) token ids.
     """
-    if sampling.temperature == 0:
+    if sampling.temperature < COLDEST:
         return logits.argmax(-1)
     # Dividing by a tiny temperature may overflow; only differences to the maximum matter.
     scaled = (logits - logits.amax(-1, keepdim=True)) / sampling.temperature

@@ -1,5 +1,6 @@
 """The transformers engine: any causal language model in a folder, on a CPU or one GPU."""
 
+import logging
 import os
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, PreTrainedModel
 
-from benchmark.engines.core.base import PLAIN_CHAT, ChatOptions
+from benchmark.engines.core.base import GREEDY, PLAIN_CHAT, ChatOptions
 from benchmark.engines.core.chat import Chat, quiet_transformers
 from benchmark.engines.core.devices import DETERMINISTIC, DEVICE_NAME, cpu_name
 from benchmark.engines.core.names import DTYPES
@@ -18,7 +19,7 @@ from benchmark.engines.core.tickets import Result, Ticket
 from benchmark.engines.core.vision import reads_images
 from benchmark.engines.core.weights import checksums, layout_of
 from benchmark.engines.core.worker import WorkerEngine
-from benchmark.engines.transformers.decoding import BatchRow, Decoder, uniforms
+from benchmark.engines.transformers.decoding import PREFIX_KEY, BatchRow, Decoder, uniforms
 from benchmark.engines.transformers.images import embed_sampled_placeholders
 from benchmark.engines.transformers.lora import merged
 from benchmark.engines.transformers.patches import embed_by_products
@@ -27,6 +28,8 @@ from tasks.errors import UserError
 from tasks.texts import first_line
 
 DEVICES = ("auto", "cpu", "cuda")
+
+log = logging.getLogger(__name__)
 
 
 class TransformersEngine(WorkerEngine):
@@ -111,6 +114,8 @@ class TransformersEngine(WorkerEngine):
             model = load_model(self._folder, self._dtype, self._device)
             if self._lora is not None:
                 model = merged(model, self._lora)
+            context = context_of(model)
+            try_decoding(model, context)
         except torch.OutOfMemoryError as error:
             raise UserError(
                 f"the GPU has no room for {self._folder}: {first_line(error)}; try --dtype "
@@ -118,7 +123,7 @@ class TransformersEngine(WorkerEngine):
             ) from error
         self._dtype = str(model.dtype).removeprefix("torch.")
         self._decoder = Decoder(model, chat.stop_ids, self._max_batch)
-        return chat, context_of(model)
+        return chat, context
 
     def _busy(self) -> bool:
         return bool(self._queue) or (self._decoder is not None and bool(self._decoder.rows))
@@ -230,13 +235,53 @@ def load_model(folder: Path, dtype: str, device: str) -> PreTrainedModel:
     return placed
 
 
+def try_decoding(model: PreTrainedModel, context: int) -> None:
+    """Decode two tokens of two prompts that share their beginning.
+
+    Args:
+        model: In evaluation mode, on its device.
+        context: Its longest prompt and response together, in tokens.
+
+    Raises:
+        UserError: The model's layers do not work with the memory and the masks of this engine.
+    """
+    shared = [1] * min(PREFIX_KEY, max(context - 3, 0))
+    prompts = [[*shared, token] for token in (0, 1)]
+    try:
+        decoder = Decoder(model, frozenset(), max_batch=2)
+        decoder.admit(
+            [BatchRow(n, text[-1], len(text) - 1, GREEDY, 2, []) for n, text in enumerate(prompts)],
+            prompts,
+        )
+        while decoder.rows:
+            decoder.step()
+    except (UserError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:  # an architecture may fail in any of its operations
+        raise UserError(
+            f"the transformers engine cannot run {type(model).__name__} "
+            f"({type(error).__name__}: {first_line(error)}); use --engine vllm"
+        ) from error
+
+
 def context_of(model: PreTrainedModel) -> int:
     """Longest prompt and response together, in tokens.
+
+    Models with LongRoPE have other frequencies beyond their original context, for all rows of a
+    batch: here they end there, so that an answer depends on its own prompt alone.
 
     Raises:
         UserError: The configuration does not say.
     """
-    context = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
+    config = model.config.get_text_config(decoder=True)
+    context = getattr(config, "max_position_embeddings", None)
     if not isinstance(context, int) or context < 2:
         raise UserError(f"the model's config.json has no max_position_embeddings: {context!r}")
+    rope = getattr(config, "rope_parameters", None) or {}
+    for part in (rope, *(value for value in rope.values() if isinstance(value, dict))):
+        if part.get("rope_type") == "longrope":
+            original = part.get("original_max_position_embeddings", context)
+            if original < context:
+                log.warning("LongRoPE: the context is limited to the original %d tokens", original)
+                return int(original)
     return context

@@ -28,6 +28,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from benchmark.engines.core.names import FLASHINFER_SAMPLER
 from benchmark.engines.core.vision import reads_images
 from tasks.errors import UserError, suggestion
 from tasks.texts import first_line
@@ -117,6 +118,7 @@ def set_environment(cuda: bool, beside_trainer: bool = False) -> None:
         os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
     if cuda:
         os.environ.setdefault("VLLM_WORKER_MULTIPROC_METHOD", "spawn")
+        os.environ.setdefault(FLASHINFER_SAMPLER, "0")
         return
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")

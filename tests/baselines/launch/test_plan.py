@@ -33,6 +33,7 @@ from benchmark.cli.main import main, parse
 from benchmark.cli.training import train as train_command
 from benchmark.cli.training.gpus import _server_options, as_trainer
 from benchmark.cli.training.train import _open_run
+from benchmark.engines.core.names import FLASHINFER_SAMPLER
 from benchmark.engines.server.weight_transfer import FolderTransfer
 from benchmark.engines.transformers.engine import load_model
 from benchmark.files import lock_folder
@@ -144,7 +145,8 @@ def test_options_of_the_plan_and_of_vllm_stay_behind() -> None:
 
 @pytest.mark.vllm
 @pytest.mark.skipif(find_spec("vllm") is None, reason="vllm is not installed")
-def test_vllm_takes_the_servers_command() -> None:
+def test_vllm_takes_the_servers_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(FLASHINFER_SAMPLER, raising=False)
     from vllm.entrypoints.launchers.cli_args import make_arg_parser
     from vllm.utils.argparse_utils import FlexibleArgumentParser
 
@@ -154,8 +156,14 @@ def test_vllm_takes_the_servers_command() -> None:
     assert made.environment == {
         "VLLM_SERVER_DEV_MODE": "1",
         "VLLM_NO_USAGE_STATS": "1",
+        FLASHINFER_SAMPLER: "0",
         DEVICES: "6",
     }
+    monkeypatch.setenv(FLASHINFER_SAMPLER, "1")
+    assert (
+        server_command(Path("folder"), "ckpt", 8006, None, {}).environment[FLASHINFER_SAMPLER]
+        == "1"
+    )
     parser: Any = make_arg_parser(FlexibleArgumentParser())
     parsed = parser.parse_args(made.words[3:])
     assert (parsed.model, parsed.served_model_name, parsed.port) == ("folder", ["ckpt"], 8006)

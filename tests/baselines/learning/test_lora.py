@@ -3,12 +3,21 @@
 import copy
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from peft import PeftModel
+from transformers import (
+    AutoModelForCausalLM,
+    GPT2Config,
+    PretrainedConfig,
+    PreTrainedModel,
+    Qwen2Config,
+    Qwen3MoeConfig,
+)
 
 from baselines.config.schema import LoRA
 from baselines.inits.registry import find_model
@@ -22,6 +31,7 @@ from baselines.learning.lora import (
 from baselines.learning.sharding import narrow_frozen
 from benchmark.adapters import find_adapter
 from benchmark.engines.transformers.engine import load_model
+from tasks.errors import UserError
 
 INIT = find_model("tiny-sokoban").path
 assert INIT is not None
@@ -136,3 +146,52 @@ def test_frozen_weights_in_bf16_change_nothing_under_autocast(narrow: Accelerato
     assert kinds["default"] == kinds["embed_tokens"] == kinds["norm"] == torch.float32
     with torch.no_grad(), narrow.autocast():
         assert torch.equal(slim(input_ids=IDS).logits, model(input_ids=IDS).logits)
+
+
+def tiny(config: PretrainedConfig) -> PreTrainedModel:
+    torch.manual_seed(0)
+    model: PreTrainedModel = AutoModelForCausalLM.from_config(config)
+    return model.eval()
+
+
+SIZES: dict[str, Any] = {
+    "vocab_size": 64,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "pad_token_id": 0,
+}
+
+
+def test_biases_keep_their_names() -> None:
+    model = tiny(Qwen2Config(**SIZES))
+    names = set(model.state_dict())
+    assert any(name.endswith("q_proj.bias") for name in names)
+    add_updates(model, LoRA(rank=4, alpha=8), 0, "tiny")
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "lora_B" in name:
+                weight.fill_(0.01)
+        expected = model(IDS).logits
+        whole = merged(model, model.state_dict())
+        assert set(whole) == names
+        fresh = tiny(Qwen2Config(**SIZES))
+        fresh.load_state_dict(whole)
+        assert torch.allclose(fresh(IDS).logits, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("config", "kind"),
+    [
+        (GPT2Config(vocab_size=64, n_embd=32, n_layer=2, n_head=4, pad_token_id=0), "Conv1D"),
+        (
+            Qwen3MoeConfig(**SIZES, head_dim=8, moe_intermediate_size=16, num_experts=4),
+            "Qwen3MoeExperts",
+        ),
+    ],
+)
+def test_updates_that_could_not_be_merged_are_refused(config: PretrainedConfig, kind: str) -> None:
+    with pytest.raises(UserError, match=f"has {kind}: train all weights"):
+        add_updates(tiny(config), LoRA(rank=4, alpha=8), 0, "tiny")

@@ -124,6 +124,8 @@ def test_sigterm_leaves_a_checkpoint_that_the_run_goes_on_from(
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.05)
     process.terminate()
+    time.sleep(0.01)
+    process.terminate()  # the same signal, as launchers and schedulers pass it on
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert f"resumes from the last checkpoint in {folder}" in said

@@ -83,9 +83,14 @@ def test_on_a_gpu_only_vllm_beside_the_trainer_gets_a_share(
 
 @needs_vllm
 @pytest.mark.parametrize(
-    ("own", "arguments"), [((), {}), (("--async-rollouts",), {"async_scheduling": False})]
+    ("own", "arguments"),
+    [
+        ((), {}),
+        (("--async-rollouts",), {"async_scheduling": False}),
+        (("--set", "sampling.cross_policy={}"), {"enforce_eager": True}),
+    ],
 )
-def test_vllm_finishes_each_step_where_weights_change_under_way(
+def test_vllm_gets_what_changing_weights_and_two_engines_need(
     own: tuple[str, ...], arguments: dict[str, bool]
 ) -> None:
     assert engines.engine_options(*chosen("--engine", "vllm", *own)).model_args == arguments

@@ -102,6 +102,9 @@ def test_without_variables_nothing_is_as_if_there_were_some() -> None:
     ("variables", "message"),
     [
         ("[1]", "must be a JSON object"),
+        ('{"a": NaN}', "must be a JSON object"),
+        ('{"a": 1e999}', "must be a JSON object"),
+        ('{"a": "\\ud800"}', "must be a JSON object"),
         ('{"a.b": 1}', "chat_template_kwargs.a.b"),
         ('{"deep": {"a": 1}}', "chat_template_kwargs.deep"),
         ('{"tokenize": true}', "'tokenize': the name is that of a setting of transformers"),

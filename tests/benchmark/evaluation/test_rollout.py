@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from benchmark.engines.core.base import (
@@ -20,8 +21,10 @@ from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.records import EpisodeRecord, record_of
 from benchmark.evaluation.rollout import ATTEMPTS, Job, Trajectory, play
 from tasks.chat.messages import text_of
+from tasks.episode import Step
 from tasks.errors import UserError
 from tasks.registry import load_task
+from tasks.text_task import TextEpisode
 
 TASK = load_task("sokoban")
 PANEL = TASK.panel("builtin")
@@ -212,6 +215,38 @@ async def test_what_no_record_can_hold_is_a_recorded_failure(
     assert cause in record.error
     assert not record.success
     assert record.turns == ()
+
+
+def nested(depth: int) -> dict[str, Any]:
+    return {"a": nested(depth - 1)} if depth else {}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [np.int64(3), b"3", {3}, {1: 2, "a": 3}, "\ud800", nested(300), nested(900), float("nan")],
+    ids=repr,
+)
+async def test_facts_that_no_record_can_hold_are_a_recorded_failure(
+    value: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = TextEpisode.step
+
+    def odd(self: TextEpisode, response: str) -> Step:
+        return replace(step(self, response), info={"boxes": value})
+
+    monkeypatch.setattr(TextEpisode, "step", odd)
+    (record,) = await records(ScriptedEngine("expert"), 1, 1)
+    assert record.error is not None and "this episode cannot be recorded: " in record.error
+    assert EpisodeRecord.model_validate_json(record.model_dump_json()) == record
+
+
+async def test_a_world_that_exits_is_a_recorded_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def leave(self: object, response: str) -> None:
+        raise SystemExit(3)
+
+    monkeypatch.setattr(TextEpisode, "step", leave)
+    (record,) = await records(ScriptedEngine("expert"), 1, 1)
+    assert record.error == "SystemExit: 3"
 
 
 async def test_a_world_that_cannot_be_opened_is_a_recorded_failure(

@@ -159,6 +159,19 @@ def square(task: SokobanTask, number: int) -> int:
     return number**2
 
 
+class OfTwo(Exception):
+    """Cannot be read back from what pickle writes: it is made of two arguments."""
+
+    def __init__(self, one: int, two: int) -> None:
+        super().__init__(f"{one} and {two}")
+
+
+def unreadable(task: SokobanTask) -> Exception:
+    """Give what the other side cannot read."""
+    del task
+    return OfTwo(1, 2)
+
+
 def refuse(task: SokobanTask, number: int) -> int:
     """Refuse some numbers."""
     if number == 5:

@@ -49,6 +49,7 @@ LOGITS = torch.tensor([[math.log(0.2), math.log(0.5), math.log(0.3)]]) + 7.0
         # Of the best two, the first has .625, which reaches .6.
         (Sampling(temperature=1.0, top_k=2, top_p=0.6), 0.99, 1),
         (Sampling(temperature=1e-6), 0.99, 1),
+        (Sampling(temperature=1e-50), 0.99, 1),  # 0 in float32
     ],
 )
 def test_draw(sampling: Sampling, number: float, token: int) -> None:

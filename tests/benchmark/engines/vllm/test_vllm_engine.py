@@ -16,6 +16,7 @@ import torch
 from benchmark.engines.core.base import EngineDown, Generation, PromptTooLong, Sampling
 from benchmark.engines.core.chat import Chat
 from benchmark.engines.core.devices import cpu_name
+from benchmark.engines.core.names import FLASHINFER_SAMPLER
 from benchmark.engines.core.worker import WorkerEngine
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.engines.vllm.build import (
@@ -307,10 +308,12 @@ def test_complaint_finds_the_reason_in_a_validation_error() -> None:
 
 def test_processes_beside_a_gpu_are_not_forked(monkeypatch: pytest.MonkeyPatch) -> None:
     """torch was asked for GPUs before: a process that is forked after that cannot use one."""
-    for name in ("VLLM_NO_USAGE_STATS", "VLLM_LOGGING_LEVEL", "VLLM_WORKER_MULTIPROC_METHOD"):
+    names = ("VLLM_NO_USAGE_STATS", "VLLM_LOGGING_LEVEL", "VLLM_WORKER_MULTIPROC_METHOD")
+    for name in (*names, FLASHINFER_SAMPLER):
         monkeypatch.setenv(name, "")  # so that it is restored afterwards
         monkeypatch.delenv(name)
     set_environment(cuda=True)
+    assert os.environ[FLASHINFER_SAMPLER] == "0"  # nvcc may not be there
     assert os.environ["VLLM_WORKER_MULTIPROC_METHOD"] == "spawn"
 
 
