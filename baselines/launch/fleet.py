@@ -51,8 +51,8 @@ def run_fleet(
 ) -> int:
     """Start the servers, wait until they answer, run the trainer, and end everything.
 
-    Ctrl-C and SIGTERM stop the trainer where it can go on; a second one ends it at once. All
-    processes die with this one.
+    Ctrl-C and SIGTERM stop the trainer where it can go on; one that comes more than ten seconds
+    later ends it at once. All processes die with this one.
 
     Args:
         servers: Each with its address, without `/v1`.

@@ -255,7 +255,7 @@ def try_decoding(model: PreTrainedModel, context: int) -> None:
         )
         while decoder.rows:
             decoder.step()
-    except (UserError, torch.OutOfMemoryError):
+    except (UserError, MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:  # an architecture may fail in any of its operations
         raise UserError(

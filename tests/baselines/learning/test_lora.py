@@ -150,8 +150,8 @@ def test_frozen_weights_in_bf16_change_nothing_under_autocast(narrow: Accelerato
 
 def tiny(config: PretrainedConfig) -> PreTrainedModel:
     torch.manual_seed(0)
-    model: PreTrainedModel = AutoModelForCausalLM.from_config(config)
-    return model.eval()
+    model: PreTrainedModel = AutoModelForCausalLM.from_config(config).eval()
+    return model
 
 
 SIZES: dict[str, Any] = {
@@ -187,7 +187,7 @@ def test_biases_keep_their_names() -> None:
     [
         (GPT2Config(vocab_size=64, n_embd=32, n_layer=2, n_head=4, pad_token_id=0), "Conv1D"),
         (
-            Qwen3MoeConfig(**SIZES, head_dim=8, moe_intermediate_size=16, num_experts=4),
+            Qwen3MoeConfig(**SIZES, moe_intermediate_size=16, num_experts=4),
             "Qwen3MoeExperts",
         ),
     ],

@@ -231,7 +231,7 @@ async def test_facts_that_no_record_can_hold_are_a_recorded_failure(
 ) -> None:
     step = TextEpisode.step
 
-    def odd(self: TextEpisode, response: str) -> Step:
+    def odd(self: TextEpisode[Any], response: str) -> Step:
         return replace(step(self, response), info={"boxes": value})
 
     monkeypatch.setattr(TextEpisode, "step", odd)

@@ -220,8 +220,11 @@ def test_a_run_survives_the_death_of_its_workers(inline: Path, tmp_path: Path) -
     records = out / RECORDS
     wait_until(lambda: records.exists() and records.read_bytes().count(b"\n") > 20)
     workers = started_processes(process.pid)
+    # At once, as the program sees it: an episode that two of them drop in turn has failed.
+    process.send_signal(signal.SIGSTOP)
     for worker in workers:
         os.kill(worker, signal.SIGKILL)
+    process.send_signal(signal.SIGCONT)
     output = process.communicate(timeout=60)[0].decode()
     assert process.returncode == 0, output
     assert len(workers) == 2

@@ -33,8 +33,8 @@ SIZES: dict[str, Any] = {
 
 
 def tiny(config: PretrainedConfig) -> PreTrainedModel:
-    model: PreTrainedModel = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
-    return model.eval()
+    model: PreTrainedModel = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+    return model
 
 
 @pytest.mark.parametrize("context", [2, 3, 40, 256])
@@ -80,7 +80,8 @@ def test_others_are_refused_before_anything_is_played(config: PretrainedConfig) 
 
 def test_longrope_ends_where_its_frequencies_change(caplog: pytest.LogCaptureFixture) -> None:
     rope = {"rope_type": "longrope", "short_factor": [1.0] * 4, "long_factor": [2.0] * 4}
-    config = Phi3Config(**SIZES, original_max_position_embeddings=100, rope_scaling=rope)
+    given: dict[str, Any] = {"original_max_position_embeddings": 100, "rope_scaling": rope}
+    config = Phi3Config(**SIZES, **given)
     assert context_of(tiny(config)) == 100
     assert "the context is limited to the original 100 tokens" in caplog.text
     assert context_of(tiny(Phi3Config(**SIZES))) == 256
