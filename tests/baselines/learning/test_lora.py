@@ -3,7 +3,6 @@
 import copy
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -11,10 +10,8 @@ from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from peft import PeftModel
 from transformers import (
-    AutoModelForCausalLM,
     GPT2Config,
     PretrainedConfig,
-    PreTrainedModel,
     Qwen2Config,
     Qwen3MoeConfig,
 )
@@ -32,6 +29,7 @@ from baselines.learning.sharding import narrow_frozen
 from benchmark.adapters import find_adapter
 from benchmark.engines.transformers.engine import load_model
 from tasks.errors import UserError
+from tests.support.engines.architectures import SIZES, random_model
 
 INIT = find_model("tiny-sokoban").path
 assert INIT is not None
@@ -148,25 +146,8 @@ def test_frozen_weights_in_bf16_change_nothing_under_autocast(narrow: Accelerato
         assert torch.equal(slim(input_ids=IDS).logits, model(input_ids=IDS).logits)
 
 
-def tiny(config: PretrainedConfig) -> PreTrainedModel:
-    torch.manual_seed(0)
-    model: PreTrainedModel = AutoModelForCausalLM.from_config(config).eval()
-    return model
-
-
-SIZES: dict[str, Any] = {
-    "vocab_size": 64,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "pad_token_id": 0,
-}
-
-
 def test_biases_keep_their_names() -> None:
-    model = tiny(Qwen2Config(**SIZES))
+    model = random_model(Qwen2Config(**SIZES))
     names = set(model.state_dict())
     assert any(name.endswith("q_proj.bias") for name in names)
     add_updates(model, LoRA(rank=4, alpha=8), 0, "tiny")
@@ -177,7 +158,7 @@ def test_biases_keep_their_names() -> None:
         expected = model(IDS).logits
         whole = merged(model, model.state_dict())
         assert set(whole) == names
-        fresh = tiny(Qwen2Config(**SIZES))
+        fresh = random_model(Qwen2Config(**SIZES))
         fresh.load_state_dict(whole)
         assert torch.allclose(fresh(IDS).logits, expected, atol=1e-5)
 
@@ -194,4 +175,4 @@ def test_biases_keep_their_names() -> None:
 )
 def test_updates_that_could_not_be_merged_are_refused(config: PretrainedConfig, kind: str) -> None:
     with pytest.raises(UserError, match=f"has {kind}: train all weights"):
-        add_updates(tiny(config), LoRA(rank=4, alpha=8), 0, "tiny")
+        add_updates(random_model(config), LoRA(rank=4, alpha=8), 0, "tiny")

@@ -3,9 +3,7 @@
 from typing import Any
 
 import pytest
-import torch
 from transformers import (
-    AutoModelForCausalLM,
     BloomConfig,
     DeepseekV3Config,
     Gemma3TextConfig,
@@ -13,28 +11,12 @@ from transformers import (
     LlamaConfig,
     Phi3Config,
     PretrainedConfig,
-    PreTrainedModel,
     Qwen2Config,
 )
 
 from benchmark.engines.transformers.engine import context_of, try_decoding
 from tasks.errors import UserError
-
-SIZES: dict[str, Any] = {
-    "vocab_size": 64,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 256,
-    "pad_token_id": 0,
-}
-
-
-def tiny(config: PretrainedConfig) -> PreTrainedModel:
-    model: PreTrainedModel = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
-    return model
+from tests.support.engines.architectures import SIZES, random_model
 
 
 @pytest.mark.parametrize("context", [2, 3, 40, 256])
@@ -49,7 +31,7 @@ def tiny(config: PretrainedConfig) -> PreTrainedModel:
     ids=lambda config: config.model_type,
 )
 def test_most_models_run(config: PretrainedConfig, context: int) -> None:
-    try_decoding(tiny(config), context)
+    try_decoding(random_model(config), context)
 
 
 @pytest.mark.parametrize(
@@ -75,13 +57,13 @@ def test_most_models_run(config: PretrainedConfig, context: int) -> None:
 )
 def test_others_are_refused_before_anything_is_played(config: PretrainedConfig) -> None:
     with pytest.raises(UserError, match=r"cannot run \w+ForCausalLM \(.*; use --engine vllm"):
-        try_decoding(tiny(config), 256)
+        try_decoding(random_model(config), 256)
 
 
 def test_longrope_ends_where_its_frequencies_change(caplog: pytest.LogCaptureFixture) -> None:
     rope = {"rope_type": "longrope", "short_factor": [1.0] * 4, "long_factor": [2.0] * 4}
     given: dict[str, Any] = {"original_max_position_embeddings": 100, "rope_scaling": rope}
     config = Phi3Config(**SIZES, **given)
-    assert context_of(tiny(config)) == 100
+    assert context_of(random_model(config)) == 100
     assert "the context is limited to the original 100 tokens" in caplog.text
-    assert context_of(tiny(Phi3Config(**SIZES))) == 256
+    assert context_of(random_model(Phi3Config(**SIZES))) == 256
