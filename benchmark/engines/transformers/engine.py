@@ -245,8 +245,9 @@ def try_decoding(model: PreTrainedModel, context: int) -> None:
     Raises:
         UserError: The model's layers do not work with the memory and the masks of this engine.
     """
-    shared = [1] * min(PREFIX_KEY, max(context - 3, 0))
-    prompts = [[*shared, token] for token in (0, 1)]
+    # They must differ before their last tokens, which are fed by the first step.
+    shared = [1] * min(PREFIX_KEY, max(context - 5, 0))
+    prompts = [[*shared, *tail][: max(context - 2, 1)] for tail in ((0, 0), (1, 1, 1))]
     try:
         decoder = Decoder(model, frozenset(), max_batch=2)
         decoder.admit(

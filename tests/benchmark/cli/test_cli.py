@@ -236,8 +236,12 @@ def test_shards_join_to_the_whole_run(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "give each one once" in error_line(
         capsys, "merge", str(parts[0]), str(parts[1]), "--out", str(tmp_path / "x")
     )
+    with (parts[0] / "sessions.jsonl").open("a") as sessions:
+        sessions.write('{"started": ')  # torn by a crash
     joined = tmp_path / "joined"
     assert main(["merge", *map(str, parts), "--out", str(joined)]) == 0
+    lines = (joined / "sessions.jsonl").read_text().splitlines()
+    assert [set(json.loads(line)) >= {"started", "wall_s"} for line in lines] == [True] * 3
     for name in ("episodes.jsonl", "summary.json"):
         assert (joined / name).read_bytes() == (whole / name).read_bytes()
     (joined / "run.json").unlink()

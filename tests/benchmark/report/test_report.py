@@ -386,6 +386,7 @@ def test_a_record_of_another_panel_is_refused(small: Run) -> None:
         ),
         ([{"wall_s": "<b>", "response_tokens": True}], "Speed –"),
         ([{"wall_s": float("nan"), "response_tokens": -1}], "Speed –"),
+        ([{"wall_s": 10**400, "response_tokens": float("inf")}], "Speed –"),
     ],
 )
 def test_speed_comes_from_the_sessions(

@@ -6,6 +6,7 @@ import pytest
 from transformers import (
     BloomConfig,
     DeepseekV3Config,
+    FalconConfig,
     Gemma3TextConfig,
     GPT2Config,
     LlamaConfig,
@@ -19,7 +20,7 @@ from tasks.errors import UserError
 from tests.support.engines.architectures import SIZES, random_model
 
 
-@pytest.mark.parametrize("context", [2, 3, 40, 256])
+@pytest.mark.parametrize("context", [2, 3, 5, 6, 40, 256])
 @pytest.mark.parametrize(
     "config",
     [
@@ -52,6 +53,13 @@ def test_most_models_run(config: PretrainedConfig, context: int) -> None:
             first_k_dense_replace=1,
         ),
         BloomConfig(vocab_size=64, hidden_size=32, n_layer=2, n_head=4, pad_token_id=0),
+        FalconConfig(
+            vocab_size=64,
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            pad_token_id=0,
+        ),
     ],
     ids=lambda config: config.model_type,
 )
