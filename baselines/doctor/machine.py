@@ -5,6 +5,7 @@ import os
 import platform
 import re
 import shutil
+import sysconfig
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -57,6 +58,8 @@ class Machine:
         torch_cuda: Version of CUDA that torch was built for; None for a CPU build.
         vllm_cuda: Major version of CUDA that the installed vLLM was built for; None without one.
         engine: The engine that is chosen here by default.
+        compiler: Path of the C compiler that Triton finds; None without one.
+        headers: Where Python's headers have to be, for it.
         versions: Of this program, Python and libraries.
     """
 
@@ -71,6 +74,8 @@ class Machine:
     torch_cuda: str | None
     vllm_cuda: int | None
     engine: str
+    compiler: str | None
+    headers: str
     versions: Mapping[str, str]
 
 
@@ -110,6 +115,8 @@ def read_machine(folder: Path, engine: str) -> Machine:
         torch_cuda=torch.version.cuda,
         vllm_cuda=linked_cuda(),
         engine=engine,
+        compiler=c_compiler(),
+        headers=sysconfig.get_path("include"),
         versions=versions() | _further(),
     )
 
@@ -142,6 +149,14 @@ def _further() -> dict[str, str]:
     return found
 
 
+def c_compiler() -> str | None:
+    """What Triton would compile with, by the rules of its `runtime/build.py`."""
+    named = os.environ.get("CC")
+    if named is not None:
+        return shutil.which(named)
+    return shutil.which("gcc") or shutil.which("clang")
+
+
 def linked_cuda() -> int | None:
     """The CUDA that the libraries of the installed vLLM want; vLLM is not imported."""
     spec = find_spec("vllm")
@@ -158,7 +173,7 @@ def linked_cuda() -> int | None:
 
 def findings(machine: Machine) -> list[Diagnosis]:
     """What is wrong with a machine, the worst first."""
-    found = [*_driver_findings(machine), *_library_findings()]
+    found = [*_driver_findings(machine), *_compiler_findings(machine), *_library_findings()]
     for place, free in machine.disk.items():
         if free < _FREE_DISK:
             found.append(Diagnosis(False, f"only {free:.1f} GiB of disk are free for {place}"))
@@ -204,6 +219,21 @@ def _driver_findings(machine: Machine) -> Iterator[Diagnosis]:
         yield Diagnosis(
             False,
             "no vLLM for GPUs is installed, so transformers generates, slowly: make install-vllm",
+        )
+
+
+def _compiler_findings(machine: Machine) -> Iterator[Diagnosis]:
+    """Whether vLLM's kernels for GPUs can be compiled, which Triton does when they first run."""
+    if not machine.gpus or machine.vllm_cuda is None:
+        return
+    lacks = []
+    if machine.compiler is None:
+        lacks.append(("no C compiler (gcc, clang or $CC)", "gcc"))
+    if not Path(machine.headers, "Python.h").exists():
+        lacks.append((f"no Python.h in {machine.headers}", "python3-dev"))
+    for what, package in lacks:
+        yield Diagnosis(
+            True, f"{what}: vLLM compiles kernels when it starts; install it (on Debian: {package})"
         )
 
 

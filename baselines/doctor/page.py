@@ -60,6 +60,7 @@ def _machine_lines(machine: Machine) -> Iterator[str]:
     cuda = {"torch": machine.torch_cuda or "none", "vLLM": machine.vllm_cuda or "none"}
     built = ", ".join(f"{name} {version}" for name, version in cuda.items())
     yield f"CUDA       driver {machine.driver or 'none'}; built for: {built}"
+    yield f"compiler   {machine.compiler or 'none'}"
     yield f"engine     {machine.engine}"
     yield "versions   " + ", ".join(f"{n} {version}" for n, version in machine.versions.items())
 

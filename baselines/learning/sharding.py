@@ -89,8 +89,11 @@ def frozen(accelerator: Accelerator, model: Any) -> "PreTrainedModel":
     if accelerator.mixed_precision == "bf16":
         narrow_frozen(model, is_sharded(accelerator))
     if is_sharded(accelerator):
-        sharded: PreTrainedModel = fsdp2_prepare_model(accelerator, model).requires_grad_(False)
-        return sharded
+        sharded: Any = fsdp2_prepare_model(accelerator, model).requires_grad_(False)
+        # No backward pass follows, which is what accelerate keeps embeddings and head whole for.
+        sharded.set_reshard_after_forward(True)
+        asked: PreTrainedModel = sharded
+        return asked
     placed: PreTrainedModel = model.to(accelerator.device)
     return placed
 

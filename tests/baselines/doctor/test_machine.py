@@ -1,5 +1,6 @@
 """What is wrong with a machine, in words; GPUs are described by hand, since there are none here."""
 
+import sysconfig
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from baselines.doctor.machine import (
     Gpu,
     Machine,
+    c_compiler,
     driver_in,
     findings,
     linked_cuda,
@@ -28,6 +30,8 @@ GOOD = Machine(
     torch_cuda="13.0",
     vllm_cuda=13,
     engine="vllm",
+    compiler="/usr/bin/gcc",
+    headers=sysconfig.get_path("include"),
     versions={},
 )
 
@@ -49,6 +53,8 @@ def test_this_machine_is_good() -> None:
         (replace(GOOD, gpus=()), True, "torch sees no GPU: check CUDA_VISIBLE_DEVICES"),
         (replace(GOOD, vllm_cuda=None), False, "transformers generates, slowly"),
         (replace(GOOD, gpus=(), driver=None), False, "built for CUDA and finds no NVIDIA driver"),
+        (replace(GOOD, compiler=None), True, "no C compiler (gcc, clang or $CC)"),
+        (replace(GOOD, headers="/nowhere"), True, "no Python.h in /nowhere"),
         (replace(GOOD, disk={"runs": 0.5}), False, "only 0.5 GiB of disk are free for runs"),
     ],
 )
@@ -56,6 +62,24 @@ def test_what_does_not_fit_is_named(machine: Machine, fatal: bool, said: str) ->
     assert [one.what for one in findings(GOOD)] == []
     first = findings(machine)[0]
     assert said in first.what and first.fatal is fatal
+
+
+def test_without_vllm_nothing_is_compiled() -> None:
+    bare = replace(GOOD, compiler=None, vllm_cuda=None)
+    assert not any("compiler" in one.what for one in findings(bare))
+
+
+def test_the_compiler_that_is_named_has_to_be_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    assert c_compiler() is None
+    clang = tmp_path / "clang"
+    clang.touch(0o755)
+    assert c_compiler() == str(clang)
+    monkeypatch.setenv("CC", "gcc-13")
+    assert c_compiler() is None
 
 
 def test_linux_says_its_memory() -> None:

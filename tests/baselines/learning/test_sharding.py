@@ -34,3 +34,12 @@ def test_gradients_of_bf16_weights_are_summed_in_float32(tmp_path: Path) -> None
     run_together(script, str(tmp_path), environment={"ACCELERATE_USE_FSDP": "true"})
     mean = (1 + 2**-9) / 2  # 0.5 if the sum were bfloat16
     assert (tmp_path / "gradient").read_text() == f"torch.float32 {[[mean, mean]]}"
+
+
+def test_a_frozen_model_keeps_no_weight_whole(tmp_path: Path) -> None:
+    script = Path(__file__).parent / "frozen_sharded.py"
+    run_together(script, str(tmp_path), environment={"ACCELERATE_USE_FSDP": "true"})
+    assert (tmp_path / "whole").read_text() == ""
+    logits = load_file(tmp_path / "logits.safetensors")["logits"]
+    expected = random_model()(input_ids=torch.arange(12)[None]).logits
+    torch.testing.assert_close(logits, expected, rtol=0, atol=1e-12)
