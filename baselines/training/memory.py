@@ -34,6 +34,9 @@ _DEEP: Final = 4
 OVERHEAD: Final = 2.0
 """GiB of a GPU that libraries take: the context of CUDA, of NCCL, work spaces."""
 
+_NCCL_BUFFERS: Final = 2 * GIB
+"""Bytes at most in which vLLM's NCCL transfer packs weights on the main process's device."""
+
 
 @dataclass(frozen=True, slots=True)
 class Memory:
@@ -132,6 +135,8 @@ def estimate_memory(
     if sharded:
         # Each tensor is whole for a moment.
         copies = parts["gathered"] + sent * count * (layout.everywhere or gathers)
+    if gathers:
+        copies += min(sent * count, _NCCL_BUFFERS)
     # The new one is made before the old one goes.
     copies += parts.get("older policy", 0)
     engines = 0 if not layout.engine_share else 2 if "older policy" in parts else 1

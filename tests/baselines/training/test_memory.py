@@ -81,9 +81,10 @@ def test_qwen3_4b_on_one_gpu_and_on_eight() -> None:
     assert beside.phases["weight sync"] - eight.phases["weight sync"] == pytest.approx(
         2 * parameters / GIB
     )
-    # The main process has them all before NCCL sends them, and float32 takes twice as much.
+    # The main process has them all before NCCL sends them, from two buffers of 1 GiB.
     gathers = estimate_memory(LARGE, config, six, LONGEST, sent=2, gathers=True)
-    assert gathers.phases == beside.phases
+    assert gathers.phases["weight sync"] == pytest.approx(beside.phases["weight sync"] + 2)
+    # Float32 takes twice as much.
     wide = estimate_memory(LARGE, config, replace(six, everywhere=True), LONGEST, sent=4)
     assert wide.phases["weight sync"] - beside.phases["weight sync"] == pytest.approx(
         2 * parameters / GIB
