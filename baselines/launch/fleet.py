@@ -17,7 +17,7 @@ from typing import Final
 
 from baselines.launch.plan import Command, killed_text
 from baselines.study.child import Child
-from benchmark.engines.core.base import EngineDown
+from benchmark.engines.core.base import EngineDown, EngineNotStarted
 from tasks.texts import counted
 
 HEALTHY_SECONDS: Final = 1800.0
@@ -64,7 +64,8 @@ def run_fleet(
         The trainer's exit code.
 
     Raises:
-        EngineDown: A server ended or did not answer in time.
+        EngineNotStarted: A server ended before it answered, or did not answer in time.
+        EngineDown: A server ended later.
         KeyboardInterrupt: It was asked to stop, and has.
     """
     logs.mkdir(parents=True, exist_ok=True)
@@ -102,13 +103,13 @@ class _Server:
     def __init__(self, child: Child, address: str, output: Path) -> None:
         self.child, self.address, self.output = child, address, output
 
-    def check(self) -> None:
-        """Raise `EngineDown` if it has ended."""
+    def check(self, fault: type[EngineDown] = EngineDown) -> None:
+        """Raise a fault if it has ended."""
         code = self.child.poll()
         if code is not None:
             text = self.output.read_text("utf-8", "replace")[-_LAST_LINES:].strip()
             last = text.splitlines()[-1][:200] if text else "it wrote nothing"
-            raise EngineDown(
+            raise fault(
                 f"the vLLM server at {self.address} ended with status {code} ({last}); its log is "
                 f"{self.output}"
             )
@@ -155,10 +156,10 @@ def _wait(servers: Sequence[_Server], asked: Sequence[int]) -> None:
         if asked:
             raise KeyboardInterrupt
         for server in servers:
-            server.check()
+            server.check(EngineNotStarted)
         waiting = [server for server in waiting if not server.healthy()]
         if waiting and time.monotonic() > deadline:
-            raise EngineDown(
+            raise EngineNotStarted(
                 f"the vLLM server at {waiting[0].address} does not answer after "
                 f"{HEALTHY_SECONDS:.0f} s; its log is {waiting[0].output}"
             )

@@ -5,7 +5,7 @@ fields, no coercion, no NaN, sizes bounded.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal
 
@@ -22,6 +22,7 @@ from benchmark.evaluation.rollout import Trajectory, Turn
 from benchmark.evaluation.sequences import token_sequence
 from benchmark.fields import (
     MAX_INFO,
+    MAX_INFO_DEPTH,
     MAX_INFO_VALUES,
     MAX_TOKENS,
     MAX_TURNS,
@@ -88,29 +89,32 @@ class TurnRecord(Strict):
         if not info:
             # Of most turns; to render all of them takes as long as the other fields do.
             return info
-        if _values_of(info) > MAX_INFO_VALUES:
-            raise ValueError(f"more than {MAX_INFO_VALUES} values")
+        _check_size(info)
         try:
             length = len(canonical_json(info))
-            to_json(info)  # as records are written: not every text and depth can be
-        except (TypeError, RecursionError) as error:
+            to_json(info)  # as records are written: not every text can be
+        except TypeError as error:
             raise ValueError(f"not JSON: {error}") from error
         if length > MAX_INFO:
             raise ValueError(f"longer than {MAX_INFO} characters")
         return info
 
 
-def _values_of(value: Any) -> int:
-    """How many JSON values there are in one, itself included; counting ends above the limit."""
-    count, rest = 0, [value]
-    while rest and count <= MAX_INFO_VALUES:
-        one = rest.pop()
+def _check_size(info: dict[str, Any]) -> None:
+    """Raise `ValueError` for facts of too many values or of too many levels."""
+    count = 0
+    rest: list[tuple[int, Any]] = [(1, info)]
+    while rest:
+        depth, one = rest.pop()
         count += 1
-        if isinstance(one, dict):
-            rest.extend(one.values())
-        elif isinstance(one, list | tuple):
-            rest.extend(one)
-    return count
+        if count > MAX_INFO_VALUES:
+            raise ValueError(f"more than {MAX_INFO_VALUES} values")
+        if not isinstance(one, dict | list | tuple):
+            continue
+        if depth > MAX_INFO_DEPTH:
+            raise ValueError(f"more than {MAX_INFO_DEPTH} levels")
+        inner = one.values() if isinstance(one, dict) else one
+        rest.extend((depth + 1, value) for value in inner)
 
 
 class SequenceRecord(Strict):
@@ -322,6 +326,7 @@ def _turn_record(turn: Turn) -> TurnRecord:
         action_ok=step.action_ok,
         reward=step.reward,
         observation_hash=observation_hash(step.view),
-        info=dict(step.info),
+        # The schema refuses anything else.
+        info=dict(step.info) if isinstance(step.info, Mapping) else step.info,
         images=image_hashes(step.view),
     )

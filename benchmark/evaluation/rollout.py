@@ -148,7 +148,7 @@ def _close(job: Job, episode: LiveEpisode) -> None:
     """Close an episode; that it cannot be closed does not undo what was played."""
     try:
         episode.close()
-    except Exception:
+    except (Exception, SystemExit):
         log.exception("%s could not be closed", job.key)
 
 

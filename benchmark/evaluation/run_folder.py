@@ -91,6 +91,7 @@ class RunFolder:
             content = self.manifest.model_dump_json(indent=2) + "\n"
             write_atomically(self.path / MANIFEST, content.encode())
         self.dropped_bytes = _drop_partial_line(self.path / RECORDS)
+        _drop_partial_line(self.path / SESSIONS)
         self.replaced_errors = 0
         self.records: dict[Key, EpisodeRecord] = {}
         for record in _read_records(self.path):

@@ -180,7 +180,7 @@ def _close(episode: Episode) -> None:
     """Close an episode; that it cannot be closed does not undo what was played."""
     try:
         episode.close()
-    except Exception:
+    except (Exception, SystemExit):
         log.exception("an episode could not be closed")
 
 

@@ -102,7 +102,7 @@ def json_object(text: str) -> dict[str, Any]:
         value = json.loads(text)
         # Python reads more than JSON is: NaN, numbers that become infinite, half characters.
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise argparse.ArgumentTypeError(f"{refusal} ({error})") from None
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError(refusal)

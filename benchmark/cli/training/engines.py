@@ -73,7 +73,7 @@ def engine_options(training: "TrainingRun", arguments: argparse.Namespace) -> En
         deterministic=not asynchronous,
         model_args={
             **(IN_STEP if vllm and asynchronous else {}),
-            **(WITHOUT_GRAPHS if vllm and engine_count(training) > 1 else {}),
+            **(WITHOUT_GRAPHS if vllm and has_gpu() and engine_count(training) > 1 else {}),
         },
     )
 

@@ -114,7 +114,7 @@ class TransformersEngine(WorkerEngine):
             model = load_model(self._folder, self._dtype, self._device)
             if self._lora is not None:
                 model = merged(model, self._lora)
-            context = context_of(model)
+            context = decodable_context(model)
             try_decoding(model, context)
         except torch.OutOfMemoryError as error:
             raise UserError(
@@ -236,7 +236,7 @@ def load_model(folder: Path, dtype: str, device: str) -> PreTrainedModel:
 
 
 def try_decoding(model: PreTrainedModel, context: int) -> None:
-    """Decode two tokens of two prompts that share their beginning.
+    """Decode two tokens of two prompts that share their beginning; the model stays as it was.
 
     Args:
         model: In evaluation mode, on its device.
@@ -245,6 +245,7 @@ def try_decoding(model: PreTrainedModel, context: int) -> None:
     Raises:
         UserError: The model's layers do not work with the memory and the masks of this engine.
     """
+    before = model.config._attn_implementation
     # They must differ before their last tokens, which are fed by the first step.
     shared = [1] * min(PREFIX_KEY, max(context - 5, 0))
     prompts = [[*shared, *tail][: max(context - 2, 1)] for tail in ((0, 0), (1, 1, 1))]
@@ -259,17 +260,19 @@ def try_decoding(model: PreTrainedModel, context: int) -> None:
     except (UserError, MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:  # an architecture may fail in any of its operations
+        if "can't allocate memory" in str(error):  # the CPU's allocator has no error of its own
+            raise
         raise UserError(
             f"the transformers engine cannot run {type(model).__name__} "
             f"({type(error).__name__}: {first_line(error)}); use --engine vllm"
         ) from error
+    finally:
+        # A decoder sees from it how it can work.
+        model.set_attn_implementation(before)
 
 
 def context_of(model: PreTrainedModel) -> int:
     """Longest prompt and response together, in tokens.
-
-    Models with LongRoPE have other frequencies beyond their original context, for all rows of a
-    batch: here they end there, so that an answer depends on its own prompt alone.
 
     Raises:
         UserError: The configuration does not say.
@@ -278,6 +281,20 @@ def context_of(model: PreTrainedModel) -> int:
     context = getattr(config, "max_position_embeddings", None)
     if not isinstance(context, int) or context < 2:
         raise UserError(f"the model's config.json has no max_position_embeddings: {context!r}")
+    return context
+
+
+def decodable_context(model: PreTrainedModel) -> int:
+    """The same, as far as an answer depends on its own prompt alone.
+
+    Models with LongRoPE have other frequencies beyond their original context, for all rows of a
+    batch: here they end there.
+
+    Raises:
+        UserError: See `context_of`.
+    """
+    context = context_of(model)
+    config = model.config.get_text_config(decoder=True)
     rope = getattr(config, "rope_parameters", None) or {}
     for part in (rope, *(value for value in rope.values() if isinstance(value, dict))):
         if part.get("rope_type") == "longrope":

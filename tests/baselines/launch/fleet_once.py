@@ -1,9 +1,9 @@
 """Servers and a trainer, run once in a process that tests can kill.
 
-python fleet_once.py FOLDER vllm|train|idle|fails|killed
+python fleet_once.py FOLDER vllm|train|idle|fails|killed|unserved
 
-With `vllm` both are real. Else the server says that it is healthy and nothing else; `train` is the
-real trainer, in two processes with engines of their own.
+With `vllm` both are real. Else the server says that it is healthy and nothing else; with `unserved`
+it ends at once. `train` is the real trainer, in two processes with engines of their own.
 """
 
 import sys
@@ -24,6 +24,7 @@ IDLE = {
     "idle": "import time; time.sleep(600)",
     "fails": "raise SystemExit(3)",
     "killed": "import os; os.kill(os.getpid(), 9)",
+    "unserved": "",
 }
 
 
@@ -51,10 +52,12 @@ def trainer(folder: Path, how: str, address: str) -> Command:
 if __name__ == "__main__":
     place, how = Path(sys.argv[1]), sys.argv[2]
     server = vllm_server() if how == "vllm" else healthy_server(place)
+    if how == "unserved":
+        server = Command((sys.executable, "-c", IDLE["fails"])), server[1]
     beside = trainer(place, how, server[1])
     try:
         sys.exit(run_fleet([server], beside, place / "logs", place / "exchange"))
     except EngineDown as error:
-        sys.exit(f"error: {error}")
+        sys.exit(f"{type(error).__name__}: {error}")
     except KeyboardInterrupt:
         sys.exit(130)

@@ -93,8 +93,20 @@ def test_a_server_that_ends_ends_all(
     server.send_signal(signal.SIGKILL)
     _, said = fleet.communicate(timeout=LONGEST)
     assert fleet.returncode == 1
-    assert "ended with status -9" in said and str(tmp_path / "logs/server-0.log") in said
+    assert (
+        "EngineDown: " in said
+        and "ended with status -9" in said
+        and str(tmp_path / "logs/server-0.log") in said
+    )
     gone(found)
+
+
+@pytest.mark.slow
+def test_a_server_that_never_answered_is_not_told_to_resume(
+    start: Callable[[str], subprocess.Popen[str]],
+) -> None:
+    _, said = start("unserved").communicate(timeout=LONGEST)
+    assert "EngineNotStarted: " in said and "ended with status 3" in said
 
 
 @pytest.mark.slow

@@ -13,7 +13,8 @@ from benchmark.engines.core.base import Engine, EngineDown, Sampling
 from benchmark.engines.core.metered import MeteredEngine
 from tests.support.engines.tiny_model import ask, make_tiny_model, mixed_prompts
 from tests.support.engines.uneven import LogProbs, UnevenEngine, talk
-from tests.support.training.runs import train, without_times
+from tests.support.training.logs import without_times
+from tests.support.training.runs import train
 
 SHARE = 0.4
 

@@ -21,6 +21,7 @@ from baselines.study.cells import CellFiles, Finished, init_cell, read_cell, rea
 from baselines.study.schema import Cell, cells_of, read_study
 from baselines.study.workspace import read_state
 from benchmark.archive import read_compressed
+from tests.support.training.logs import without_times
 from tests.support.training.tiny_study import command, make_tracks
 
 KILLS = int(os.environ.get("STUDY_KILLS", "1"))
@@ -81,11 +82,7 @@ def content(found: Finished) -> list[dict[str, Any]]:
     """The lines of a cell's log without times and memory."""
     assert found.facts.log_bytes is not None
     lines = read_compressed(found.place.log, found.facts.log_bytes).splitlines()
-    timed = ("seconds", "memory", "speed", "created")
-    return [
-        {name: value for name, value in json.loads(line).items() if not name.startswith(timed)}
-        for line in lines
-    ]
+    return [without_times(json.loads(line)) | {"created": None} for line in lines]
 
 
 RECIPES = ["grpo", "gspo"] if KILLS >= 10 else ["grpo"]

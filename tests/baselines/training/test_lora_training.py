@@ -15,6 +15,7 @@ from benchmark.adapters import find_adapter
 from benchmark.cli.main import main
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.logs.training_log import LOG, read_training_log
+from tests.support.training.logs import without_times
 from tests.support.training.lora_files import FILE, check_merged
 
 pytestmark = pytest.mark.slow
@@ -41,11 +42,6 @@ def train(folder: Path, *own: str, engine: str = "transformers") -> list[dict[st
     words += ["--engine", engine, *(w for text in (*SMALL, *own) for w in ("--set", text))]
     assert main(words) == 0
     return [dict(line.values) for line in read_training_log(folder / LOG).updates]
-
-
-def learned(line: dict[str, Any]) -> dict[str, Any]:
-    measured = ("seconds", "memory", "speed")
-    return {name: value for name, value in line.items() if not name.startswith(measured)}
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +87,7 @@ def test_a_resumed_run_is_the_whole_one(trained: Path, tmp_path: Path) -> None:
     train(folder, "optimization.updates=1")
     begun = train(folder, "optimization.updates=3")
     whole = [dict(line.values) for line in read_training_log(trained / LOG).updates]
-    assert [learned(line) for line in begun] == [learned(line) for line in whole]
+    assert [without_times(line) for line in begun] == [without_times(line) for line in whole]
     assert (folder / "last" / FILE).read_bytes() == (trained / "last" / FILE).read_bytes()
     assert (folder / "last" / "adapter" / "adapter_config.json").read_bytes() == (
         trained / "last" / "adapter" / "adapter_config.json"

@@ -12,8 +12,8 @@ from benchmark.logs.training_log import LOG, TrainingLogWriter, read_training_lo
 from benchmark.models import from_folder
 from tasks.errors import UserError
 from tasks.sokoban.task import SokobanTask
-from tests.support.training.logs import validation_line, write_log
-from tests.support.training.runs import train, without_times
+from tests.support.training.logs import validation_line, without_times, write_log
+from tests.support.training.runs import train
 from tests.support.training.tiny_study import LEVELS, use_first_entries
 
 pytestmark = pytest.mark.slow

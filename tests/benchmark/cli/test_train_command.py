@@ -22,6 +22,7 @@ from benchmark.files import lock_folder
 from benchmark.logs.foreign.tensorboard import PATTERN, read_tensorboard
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import folder_sha256, from_folder
+from tests.support.training.logs import without_times
 
 TINY = {
     "rollout.groups": "2",
@@ -265,11 +266,6 @@ def steps_of_a_run(monkeypatch: pytest.MonkeyPatch, out: Path) -> int:
         patch.setattr(Decoder, "step", step)
         assert train(out) == 0
     return made
-
-
-def without_times(line: dict[str, Any]) -> dict[str, Any]:
-    measured = ("seconds", "memory", "speed")
-    return {name: v for name, v in line.items() if not name.startswith(measured)}
 
 
 @pytest.mark.slow

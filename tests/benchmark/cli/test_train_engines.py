@@ -91,8 +91,9 @@ def test_on_a_gpu_only_vllm_beside_the_trainer_gets_a_share(
     ],
 )
 def test_vllm_gets_what_changing_weights_and_two_engines_need(
-    own: tuple[str, ...], arguments: dict[str, bool]
+    own: tuple[str, ...], arguments: dict[str, bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(engines, "has_gpu", lambda: True)
     assert engines.engine_options(*chosen("--engine", "vllm", *own)).model_args == arguments
     # Elsewhere arguments of vLLM would be refused.
     assert not engines.engine_options(*chosen(*SERVER, *own)).model_args

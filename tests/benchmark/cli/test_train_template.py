@@ -103,6 +103,7 @@ def test_without_variables_nothing_is_as_if_there_were_some() -> None:
     [
         ("[1]", "must be a JSON object"),
         ('{"a": NaN}', "must be a JSON object"),
+        ("[" * 100_000, "must be a JSON object"),
         ('{"a": 1e999}', "must be a JSON object"),
         ('{"a": "\\ud800"}', "must be a JSON object"),
         ('{"a.b": 1}', "chat_template_kwargs.a.b"),

@@ -19,6 +19,7 @@ from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
 from benchmark.models import folder_sha256
 from benchmark.track_schema import deviations
 from tasks.errors import UserError
+from tests.support.training.logs import without_times
 from tests.support.training.small_track import small_track
 
 
@@ -47,8 +48,7 @@ def log_of(folder: Path) -> TrainingLog:
 def numbers(folder: Path) -> list[dict[str, Any]]:
     """The lines of a log without what depends on the machine's speed."""
     lines = [json.loads(line) for line in (folder / LOG).read_text().splitlines()][1:]
-    apart = ("seconds", "memory", "speed")
-    return [{k: v for k, v in line.items() if not k.startswith(apart)} for line in lines]
+    return [without_times(line) for line in lines]
 
 
 def write_rates(rate: float, recipe: str = "grpo") -> None:

@@ -223,8 +223,11 @@ def nested(depth: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     "value",
-    [np.int64(3), b"3", {3}, {1: 2, "a": 3}, "\ud800", nested(300), nested(900), float("nan")],
-    ids=repr,
+    [
+        *(np.int64(3), b"3", {3}, {1: 2, "a": 3}, "\ud800", float("nan")),
+        *(nested(depth) for depth in (64, 190, 220, 300, 900)),
+    ],
+    ids=lambda value: repr(value)[:12],
 )
 async def test_facts_that_no_record_can_hold_are_a_recorded_failure(
     value: object, monkeypatch: pytest.MonkeyPatch
@@ -238,6 +241,30 @@ async def test_facts_that_no_record_can_hold_are_a_recorded_failure(
     (record,) = await records(ScriptedEngine("expert"), 1, 1)
     assert record.error is not None and "this episode cannot be recorded: " in record.error
     assert EpisodeRecord.model_validate_json(record.model_dump_json()) == record
+
+
+async def test_the_deepest_facts_can_be_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    step = TextEpisode.step
+
+    def deep(self: TextEpisode[Any], response: str) -> Step:
+        return replace(step(self, response), info=nested(63))
+
+    monkeypatch.setattr(TextEpisode, "step", deep)
+    (record,) = await records(ScriptedEngine("expert"), 1, 1)
+    assert record.error is None
+    assert EpisodeRecord.model_validate_json(record.model_dump_json()) == record
+
+
+@pytest.mark.parametrize("info", [None, [1]])
+async def test_facts_have_names(info: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = TextEpisode.step
+
+    def odd(self: TextEpisode[Any], response: str) -> Step:
+        return replace(step(self, response), info=info)
+
+    monkeypatch.setattr(TextEpisode, "step", odd)
+    (record,) = await records(ScriptedEngine("expert"), 1, 1)
+    assert record.error is not None and "this episode cannot be recorded: " in record.error
 
 
 async def test_a_world_that_exits_is_a_recorded_failure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,11 +288,12 @@ async def test_a_world_that_cannot_be_opened_is_a_recorded_failure(
     assert record.observation_hash is None
 
 
+@pytest.mark.parametrize("fault", [BrokenPipeError("the worker is gone"), SystemExit(3)])
 async def test_a_world_that_cannot_be_closed_keeps_its_result(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    fault: BaseException, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def dead(self: object) -> None:
-        raise BrokenPipeError("the worker is gone")
+        raise fault
 
     monkeypatch.setattr("tasks.text_task.TextEpisode.close", dead)
     (record,) = await records(ScriptedEngine("expert"), 1, 1)

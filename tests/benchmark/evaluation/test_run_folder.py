@@ -261,6 +261,14 @@ def test_links_are_not_followed(run: Path, tmp_path: Path) -> None:
         assert victim.read_text() == "untouched"
 
 
+def test_a_torn_session_is_cut_off_before_the_next(run: Path) -> None:
+    with (run / "sessions.jsonl").open("a") as file:
+        file.write('{"started": ')
+    with RunFolder(run, manifest(), PLAN.keys()) as folder:
+        folder.add_session('{"ended": "finished"}')
+    assert [session["ended"] for session in read_sessions(run)] == ["finished"] * 2
+
+
 def test_deeply_nested_sessions_are_passed_over(run: Path) -> None:
     with (run / "sessions.jsonl").open("a") as file:
         file.write("[" * 100_000 + "\n" + "not JSON\n" + "[1]\n")

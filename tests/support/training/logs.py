@@ -14,6 +14,12 @@ from tasks.seeding import sha256_text, stable_seed
 Line = dict[str, Any]
 
 
+def without_times(line: Mapping[str, Any]) -> Line:
+    """A line of a log without what depends on the machine's speed."""
+    measured = ("seconds", "memory", "speed")
+    return {name: value for name, value in line.items() if not name.startswith(measured)}
+
+
 def start_line(recipe: str = "grpo", seed: int = 0, **changes: Any) -> Line:
     fields: Line = {
         "kind": "start",

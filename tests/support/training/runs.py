@@ -94,8 +94,3 @@ def train(
 
     asyncio.run(main())
     return lines
-
-
-def without_times(line: dict[str, Any]) -> dict[str, Any]:
-    measured = ("seconds", "memory", "speed")
-    return {name: value for name, value in line.items() if not name.startswith(measured)}

@@ -15,7 +15,7 @@ from transformers import (
     Qwen2Config,
 )
 
-from benchmark.engines.transformers.engine import context_of, try_decoding
+from benchmark.engines.transformers.engine import context_of, decodable_context, try_decoding
 from tasks.errors import UserError
 from tests.support.engines.architectures import SIZES, random_model
 
@@ -32,7 +32,10 @@ from tests.support.engines.architectures import SIZES, random_model
     ids=lambda config: config.model_type,
 )
 def test_most_models_run(config: PretrainedConfig, context: int) -> None:
-    try_decoding(random_model(config), context)
+    model = random_model(config)
+    try_decoding(model, context)
+    # An engine's decoder packs prompts only if it finds this.
+    assert model.config._attn_implementation == "sdpa"
 
 
 @pytest.mark.parametrize(
@@ -72,6 +75,7 @@ def test_longrope_ends_where_its_frequencies_change(caplog: pytest.LogCaptureFix
     rope = {"rope_type": "longrope", "short_factor": [1.0] * 4, "long_factor": [2.0] * 4}
     given: dict[str, Any] = {"original_max_position_embeddings": 100, "rope_scaling": rope}
     config = Phi3Config(**SIZES, **given)
-    assert context_of(random_model(config)) == 100
+    model = random_model(config)
+    assert (context_of(model), decodable_context(model)) == (256, 100)
     assert "the context is limited to the original 100 tokens" in caplog.text
-    assert context_of(random_model(Phi3Config(**SIZES))) == 256
+    assert decodable_context(random_model(Phi3Config(**SIZES))) == 256

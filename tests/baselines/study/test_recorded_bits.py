@@ -1,0 +1,44 @@
+"""Trainings that were recorded with earlier code come out the same with this code, to the bit."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from baselines.study.cells import read_cell
+from baselines.study.schema import Cell
+from baselines.tracks.registry import RESULTS
+from benchmark.engines.core.devices import cpu_name
+from benchmark.logs.training_log import LOG, read_training_log
+from tests.support.training.logs import without_times
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "cell", [Cell("sokoban-stress", "reinforce_pp", 0), Cell("sokoban-stress", "gspo", 5)], ids=str
+)
+def test_the_first_update_of_a_recorded_training_is_made_again(cell: Cell, tmp_path: Path) -> None:
+    recorded = read_cell(RESULTS, cell)
+    assert recorded is not None and recorded.log is not None
+    there = recorded.log.start.engine["device_name"]
+    processor, _, capability = there.rpartition(", ")
+    if not cpu_name().startswith(f"{processor}, "):
+        pytest.skip(f"bits depend on the processor; this one was {there}")
+    words = ["--track", cell.track, "--recipe", cell.recipe, "--seed", str(cell.seed)]
+    # What comes later does not change it.
+    settings = ["--set", "optimization.updates=1", "--set", "validation.every=null"]
+    subprocess.run(
+        [sys.executable, "-m", "benchmark.cli", "train", *words, *settings, "--out", str(tmp_path)],
+        cwd=ROOT,
+        env=os.environ | {"ATEN_CPU_CAPABILITY": capability.lower()},
+        check=True,
+        capture_output=True,
+    )
+    log = read_training_log(tmp_path / LOG)
+    assert log.start.engine["device_name"] == there
+    (found,) = log.updates
+    assert without_times(found.values) == without_times(recorded.log.updates[0].values)
