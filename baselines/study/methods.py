@@ -14,7 +14,7 @@ import numpy as np
 from baselines.study.cells import INIT, Finished, Plays, read_plays
 from baselines.study.estimate import episodes_of
 from baselines.study.schema import Cell
-from benchmark.logs.curves import run_curves_of
+from benchmark.logs.curves import RunCurves, run_curves_of
 from benchmark.logs.equal_progress import SUCCESS, By, equal_success, progress_of
 from benchmark.logs.training_log import TrainingLog
 from benchmark.stability.collapse import (
@@ -47,12 +47,14 @@ class RecipeRuns:
         planned: Seeds that the study wants.
         runs: Finished cells of these, in the order of the seeds.
         plays: What each run's last weights have solved.
+        curves: Of the training logs.
     """
 
     recipe: str
     planned: tuple[int, ...]
     runs: tuple[Finished, ...]
     plays: tuple[Plays, ...]
+    curves: tuple[RunCurves, ...]
 
     @property
     def logs(self) -> tuple[TrainingLog, ...]:
@@ -169,8 +171,7 @@ class TrackResults:
             None without runs, or if a log does not say how many episodes it has played.
         """
         methods = {name: self.methods[name] for name in recipes or self.methods}
-        logs = {name: method.logs for name, method in methods.items()}
-        return _at_equal("episodes", logs, panels, several=len(self.panels) > 1)
+        return _at_equal("episodes", methods, panels, several=len(self.panels) > 1)
 
     def init_sides(self, panels: Sequence[PanelKey]) -> Sides | None:
         """What the init has solved of each panel; None if it was not played."""
@@ -249,8 +250,8 @@ def across_tracks_at_equal_seconds(
     Returns:
         None where there is no run on one of them.
     """
-    logs = {each.track: each.methods[recipe].logs for each in (results, other)}
-    equal = _at_equal("seconds", logs, results.panels, several=len(results.panels) > 1)
+    methods = {each.track: each.methods[recipe] for each in (results, other)}
+    equal = _at_equal("seconds", methods, results.panels, several=len(results.panels) > 1)
     if equal is None or len(equal.sides) < 2:
         return None
     own, theirs = equal.sides[results.track], equal.sides[other.track]
@@ -258,22 +259,22 @@ def across_tracks_at_equal_seconds(
 
 
 def _at_equal(
-    by: By, logs: Mapping[str, Sequence[TrainingLog]], panels: Sequence[PanelKey], *, several: bool
+    by: By, methods: Mapping[str, RecipeRuns], panels: Sequence[PanelKey], *, several: bool
 ) -> EqualProgress | None:
     """Sides of some runs where all have spent as much as the shortest one.
 
     Args:
         by: What is equal.
-        logs: Of the runs of each side.
+        methods: The runs of each side.
         panels: What is compared.
         several: Whether the runs were validated on several panels, whose names say the task, too.
     """
-    runs = [log for own in logs.values() for log in own]
+    runs = [log for method in methods.values() for log in method.logs]
     if not runs:
         return None
     names = [".".join(panel) if several else panel[1] for panel in panels]
     curves = [f"{SUCCESS}@{name}" if several else SUCCESS for name in names]
-    read = [run_curves_of(log) for log in runs]
+    read = [curves for method in methods.values() for curves in method.curves]
     found = [equal_success([progress_of(run, curve) for run in read], by) for curve in curves]
     known = [each for each in found if each is not None]
     if len(known) < len(found):
@@ -281,9 +282,9 @@ def _at_equal(
     rates = [iter(each.success) for each in known]
     plays = [runs[0].of_panel(name)[0].episodes for name in names]
     sides = {}
-    for side, own in logs.items():
-        shares = [[next(at) for _ in own] for at in rates]
-        if own:
+    for side, method in methods.items():
+        shares = [[next(at) for _ in method.logs] for at in rates]
+        if method.logs:
             sides[side] = tuple(map(Side.of_rates, shares, plays))
     # The shortest run is the same one on all panels.
     return EqualProgress(known[0].limit, sides)
@@ -311,7 +312,8 @@ def results_of(
         wanted = sorted(cell for cell in cells if (cell.track, cell.recipe) == (track, recipe))
         runs = tuple(there[cell] for cell in wanted if cell in there)
         planned = tuple(cell.seed for cell in wanted)
-        methods[recipe] = RecipeRuns(recipe, planned, runs, tuple(map(read_plays, runs)))
+        curves = tuple(run_curves_of(run.log) for run in runs if run.log is not None)
+        methods[recipe] = RecipeRuns(recipe, planned, runs, tuple(map(read_plays, runs)), curves)
     init = next((read_plays(e) for e in there.values() if e.cell.recipe == INIT), None)
     return TrackResults(track, tuple(panels), methods, init)
 

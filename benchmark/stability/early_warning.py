@@ -195,6 +195,7 @@ def rules_of(signal: Signal, runs: Sequence[WatchedRun]) -> tuple[Rule, ...]:
     )
 
 
+@lru_cache(maxsize=2**18)
 def alarm_at(run: WatchedRun, rule: Rule) -> int | None:
     """The first update at which a rule raises an alarm; None if it never does."""
     harm = _harm(run, rule.signal)
