@@ -99,9 +99,8 @@ def replay_run(
             dangerous setting that was not chosen here, episodes cannot be played here, or a record
             names an episode that its panel does not have.
     """
-    panels = {}
     for protocol in manifest.panels:
-        task, panel = installed_panel(protocol)
+        task, _ = installed_panel(protocol)
         refuse_dangerous(
             task,
             f"{protocol.task}/{protocol.panel} was played",
@@ -109,19 +108,27 @@ def replay_run(
             settings.get(protocol.task, {}),
         )
         task.require()
+    yield from replay_records(claims_of(manifest, records), env_processes)
+
+
+def claims_of(manifest: Manifest, records: Iterable[EpisodeRecord]) -> Iterator[Claim]:
+    """What records of a run claim, in order.
+
+    Raises:
+        UserError: See `replay_run`.
+    """
+    panels = {}
+    for protocol in manifest.panels:
+        task, panel = installed_panel(protocol)
         entries = {entry.id: entry for entry in panel.entries}
         panels[protocol.task, protocol.panel] = protocol, task, entries
-
-    def claims() -> Iterator[Claim]:
-        for record in records:
-            if (record.task, record.panel) not in panels:
-                raise UserError(f"record {record.key}: the run does not play {record.panel}")
-            protocol, task, entries = panels[record.task, record.panel]
-            if record.episode not in entries:
-                raise UserError(f"{record.task}/{record.panel} has no episode {record.episode}")
-            yield record, protocol, task, entries[record.episode]
-
-    yield from replay_records(claims(), env_processes)
+    for record in records:
+        if (record.task, record.panel) not in panels:
+            raise UserError(f"record {record.key}: the run does not play {record.panel}")
+        protocol, task, entries = panels[record.task, record.panel]
+        if record.episode not in entries:
+            raise UserError(f"{record.task}/{record.panel} has no episode {record.episode}")
+        yield record, protocol, task, entries[record.episode]
 
 
 def replay_records(
