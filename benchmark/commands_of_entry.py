@@ -5,6 +5,7 @@ log becomes a command is known to `baselines.reproduction`, which callers hand i
 not import `baselines`.
 """
 
+import math
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +30,8 @@ PLACEHOLDER: Final = re.compile(r"<weights of seed \d+, SHA-256 (?:[0-9a-f]{64}|
 """What stands in a command for weights that the authors alone have."""
 _MEASURED: Final = ("seconds", "memory", "speed")
 """Beginnings of the names of numbers that differ from machine to machine."""
+_BY_NUMPY: Final = ("kl_old/", "ratio/", "engine/")
+"""Beginnings of the names of numbers whose last digits depend on NumPy's `exp` (see `devices`)."""
 
 Words = tuple[str, ...]
 
@@ -252,7 +255,8 @@ class LogDifference:
 def first_difference(theirs: TrainingLog, ours: TrainingLog) -> LogDifference | None:
     """Where two logs differ first, line by line, with times and memory left out.
 
-    A number that one of the logs has nowhere is not compared: it was added to the log later.
+    A number that one of the logs has nowhere is not compared: it was added to the log later. What
+    NumPy computes for the log alone is compared to nine digits; everything else to the bit.
 
     Args:
         theirs: One log.
@@ -282,9 +286,17 @@ def _differing(one: _Line | None, other: _Line | None, known: set[str]) -> LogDi
     theirs, ours = _numbers(one), _numbers(other)
     for name in dict.fromkeys((*theirs, *ours)):
         compared = isinstance(one, Validation) or name in known
-        if compared and not name.startswith(_MEASURED) and theirs.get(name) != ours.get(name):
+        if compared and not _same(name, theirs.get(name), ours.get(name)):
             return LogDifference(one.update, name, theirs.get(name), ours.get(name))
     return None
+
+
+def _same(name: str, one: object, other: object) -> bool:
+    if name.startswith(_MEASURED):
+        return True
+    if name.startswith(_BY_NUMPY) and isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+    return one == other
 
 
 def _what(line: _Line | None) -> str:

@@ -11,9 +11,9 @@ MAX_TOKENS = 1_000_000
 MAX_INFO = 65_536
 """Characters of a turn's further facts; no task here can write half as many."""
 MAX_INFO_VALUES = 1_000
-# Of lists and objects in each other: readers of JSON stop at about 200, those of a record included.
-MAX_INFO_DEPTH = 64
 """JSON values in them, containers included; a value takes ten times the memory of its text."""
+MAX_INFO_DEPTH = 64
+"""Levels of lists and objects in them: readers of JSON stop at about 200, a record's included."""
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
 Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]

@@ -6,6 +6,9 @@ AVX2 trained to the very weights of an EPYC without AVX-512, about 2% slower. A 
 did not: in two of three seeds the first two updates differed, in one of these the first loss in its
 ninth digit, also with `MKL_CBWR=AVX2` and `MKL_CBWR=COMPATIBLE`.
 
+NumPy cannot be kept to AVX2 that way: where there is AVX-512, its `exp` of float64 has other last
+digits. Logs have numbers that go through it (`kl_old/`, `ratio/`, `engine/`), weights do not.
+
 Importing this does not import torch.
 """
 

@@ -24,6 +24,7 @@ from benchmark.engines.transformers.images import by_shape, prefill_images
 from benchmark.engines.transformers.prefix_tree import by_prefix, pack, take
 from benchmark.engines.transformers.slots import ATTENTION, Prefix, SlotLayer, contents, layer_kinds
 from benchmark.engines.transformers.tree_attention import takes_trees
+from tasks.errors import UserError
 
 PREFILL_TOKENS = {"cpu": 512, "cuda": 16_384}
 """About the tokens, padding included, of one prefill pass. On a CPU a small pass stays in the
@@ -241,7 +242,13 @@ class Decoder:
                 use_cache=True,
                 logits_to_keep=1,
             )
-        for layer, (keys, values) in zip(self._layers, contents(cache), strict=False):
+        kept = contents(cache)
+        if start + length and len(kept) != len(self._layers):
+            raise UserError(
+                f"the transformers engine cannot run {type(self.model).__name__}, which does not "
+                "keep keys and values in all layers; use --engine vllm"
+            )
+        for layer, (keys, values) in zip(self._layers, kept, strict=False):
             layer.admit(len(self.rows), keys, values)
         self.rows.extend(row for row, _ in group)
 

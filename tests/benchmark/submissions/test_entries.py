@@ -10,6 +10,7 @@ from benchmark.evaluation.replay import Claim, claims_of, replay_records
 from benchmark.submissions.check import read_accepted
 
 SUBMISSIONS = Path(__file__).parents[3] / "submissions"
+TASKS = ("alfworld", "sokoban", "tir_math", "webshop")
 REPLAYED = 3
 """Episodes of the first run that are executed again: with many entries more would take minutes.
 `submit check` executes all, of all runs."""
@@ -24,12 +25,13 @@ def claims() -> dict[str, list[tuple[str, Claim]]]:
         assert all(run.records for run in runs)
         for claim in claims_of(runs[0].manifest, islice(runs[0].records, REPLAYED)):
             found.setdefault(claim[0].task, []).append((folder.name, claim))
+    assert set(found) == set(TASKS)
     return found
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("task", ["alfworld", "sokoban", "tir_math", "webshop"])
+@pytest.mark.parametrize("task", TASKS)
 def test_episodes_of_entries_are_those_of_their_records(
     task: str, claims: dict[str, list[tuple[str, Claim]]]
 ) -> None:

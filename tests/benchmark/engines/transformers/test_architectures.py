@@ -13,6 +13,7 @@ from transformers import (
     Phi3Config,
     PretrainedConfig,
     Qwen2Config,
+    RwkvConfig,
 )
 
 from benchmark.engines.transformers.engine import context_of, decodable_context, try_decoding
@@ -55,6 +56,7 @@ def test_most_models_run(config: PretrainedConfig, context: int) -> None:
             moe_intermediate_size=16,
             first_k_dense_replace=1,
         ),
+        RwkvConfig(vocab_size=64, hidden_size=32, num_hidden_layers=2, context_length=256),
         BloomConfig(vocab_size=64, hidden_size=32, n_layer=2, n_head=4, pad_token_id=0),
         FalconConfig(
             vocab_size=64,
@@ -67,7 +69,7 @@ def test_most_models_run(config: PretrainedConfig, context: int) -> None:
     ids=lambda config: config.model_type,
 )
 def test_others_are_refused_before_anything_is_played(config: PretrainedConfig) -> None:
-    with pytest.raises(UserError, match=r"cannot run \w+ForCausalLM \(.*; use --engine vllm"):
+    with pytest.raises(UserError, match=r"cannot run \w+ForCausalLM.*; use --engine vllm"):
         try_decoding(random_model(config), 256)
 
 
