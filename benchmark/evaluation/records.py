@@ -314,6 +314,7 @@ def penalty_of(
 
 def _turn_record(turn: Turn) -> TurnRecord:
     generation, step = turn.generation, turn.step
+    facts: Any = step.info  # a custom task may give anything: the schema refuses it
     return TurnRecord(
         prompt_hash=messages_hash(turn.view),
         response=generation.text,
@@ -326,7 +327,6 @@ def _turn_record(turn: Turn) -> TurnRecord:
         action_ok=step.action_ok,
         reward=step.reward,
         observation_hash=observation_hash(step.view),
-        # The schema refuses anything else.
-        info=dict(step.info) if isinstance(step.info, Mapping) else step.info,
+        info=dict(facts) if isinstance(facts, Mapping) else facts,
         images=image_hashes(step.view),
     )
