@@ -99,8 +99,18 @@ def replay_run(
             dangerous setting that was not chosen here, episodes cannot be played here, or a record
             names an episode that its panel does not have.
     """
+    yield from replay_records(claims_of(manifest, records, settings), env_processes)
+
+
+def claims_of(
+    manifest: Manifest,
+    records: Iterable[EpisodeRecord],
+    settings: Settings = MappingProxyType({}),
+) -> Iterator[Claim]:
+    """What records of a run claim, in order; arguments and errors are those of `replay_run`."""
+    panels = {}
     for protocol in manifest.panels:
-        task, _ = installed_panel(protocol)
+        task, panel = installed_panel(protocol)
         refuse_dangerous(
             task,
             f"{protocol.task}/{protocol.panel} was played",
@@ -108,18 +118,6 @@ def replay_run(
             settings.get(protocol.task, {}),
         )
         task.require()
-    yield from replay_records(claims_of(manifest, records), env_processes)
-
-
-def claims_of(manifest: Manifest, records: Iterable[EpisodeRecord]) -> Iterator[Claim]:
-    """What records of a run claim, in order.
-
-    Raises:
-        UserError: See `replay_run`.
-    """
-    panels = {}
-    for protocol in manifest.panels:
-        task, panel = installed_panel(protocol)
         entries = {entry.id: entry for entry in panel.entries}
         panels[protocol.task, protocol.panel] = protocol, task, entries
     for record in records:

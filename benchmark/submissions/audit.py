@@ -32,8 +32,9 @@ import torch
 from benchmark.engines.core.chat import Chat
 from benchmark.engines.core.vision import PromptImages
 from benchmark.engines.transformers.engine import context_of
+from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.records import EpisodeRecord, SequenceRecord, TurnRecord
-from benchmark.evaluation.replay import Replay, claims_of, replay_records
+from benchmark.evaluation.replay import Claim, Replay, installed_panel, replay_records
 from benchmark.submissions.reading.entry import ReadRun
 from benchmark.submissions.token_scores import (
     EXACT,
@@ -156,7 +157,7 @@ def audit_run(
     exact = run.manifest.engine.get("dtype") == "float32" and model.dtype == torch.float32
     tolerance = EXACT if exact else ROUGH
     context = context_of(model)
-    claims = list(claims_of(run.manifest, chosen))
+    claims = list(_claims(chosen, run.manifest))
     with closing(replay_records(claims, 1, trust=True)) as replays:
         for replay, (record, protocol, _, _) in zip(replays, claims, strict=True):
             variables = protocol.chat_template_kwargs
@@ -164,6 +165,14 @@ def audit_run(
             scores = [token_scores(part, model, protocol.sampling, tolerance) for part in parts]
             unscored = 0 if record.sequence is not None else len(record.turns) - len(parts)
             yield _audit(record, parts, scores, of_its_text, tolerance, unscored)
+
+
+def _claims(records: Sequence[EpisodeRecord], manifest: Manifest) -> Iterator[Claim]:
+    panels = {(p.task, p.panel): (p, *installed_panel(p)) for p in manifest.panels}
+    for record in records:
+        protocol, task, panel = panels[record.task, record.panel]
+        (entry,) = (entry for entry in panel.entries if entry.id == record.episode)
+        yield record, protocol, task, entry
 
 
 def _parts(

@@ -9,7 +9,7 @@ A new prompt is prefilled without its last token: that token is the first one th
 to the common decode step, so that log-probabilities come from one place only.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -242,13 +242,7 @@ class Decoder:
                 use_cache=True,
                 logits_to_keep=1,
             )
-        kept = contents(cache)
-        if start + length and len(kept) != len(self._layers):
-            raise UserError(
-                f"the transformers engine cannot run {type(self.model).__name__}, which does not "
-                "keep keys and values in all layers; use --engine vllm"
-            )
-        for layer, (keys, values) in zip(self._layers, kept, strict=False):
+        for layer, (keys, values) in self._filled(cache, start + length):
             layer.admit(len(self.rows), keys, values)
         self.rows.extend(row for row, _ in group)
 
@@ -277,9 +271,25 @@ class Decoder:
                 torch.cat([torch.arange(start), torch.from_numpy(places) + start])
                 for places in tree.places
             ]
-            for layer, (keys, values) in zip(self._layers, contents(cache), strict=False):
+            for layer, (keys, values) in self._filled(cache, start + len(tree.ids)):
                 layer.admit_packed(len(self.rows), keys, values, whole)
             self.rows.extend(family[number][0] for number in chosen)
+
+    def _filled(
+        self, cache: DynamicCache, fed: int
+    ) -> Iterator[tuple[SlotLayer, tuple[torch.Tensor, torch.Tensor]]]:
+        """Every layer with what a cache keeps for it; nothing where no token was fed.
+
+        Raises:
+            UserError: Some layers have kept nothing.
+        """
+        kept = contents(cache)
+        if fed and len(kept) != len(self._layers):
+            raise UserError(
+                f"the transformers engine cannot run {type(self.model).__name__}, which does not "
+                "keep keys and values in all layers; use --engine vllm"
+            )
+        return zip(self._layers, kept, strict=False)
 
     @torch.inference_mode()
     def step(self) -> list[tuple[BatchRow, Completion]]:
