@@ -7,7 +7,9 @@ Pillow is imported when an image is made, so that text tasks do not load it.
 import base64
 import hashlib
 import io
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, Self
 
 from tasks.errors import UserError
@@ -17,56 +19,83 @@ if TYPE_CHECKING:
 
 MAX_SIDE: Final = 4096
 """Longest side of an image, in pixels."""
-PNG: Final = "image/png"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Image:
     """One image.
 
     Attributes:
-        data: The encoded file.
-        media_type: Its type, `image/png`.
         width: In pixels.
         height: In pixels.
         sha256: Hash of size and pixels, in 64 hexadecimal digits (`pixels_sha256`).
+        source: The image as PNG, or what draws it.
     """
 
-    data: bytes
-    media_type: str
     width: int
     height: int
     sha256: str
+    source: "bytes | Callable[[], Picture]" = field(repr=False, compare=False)
 
     @classmethod
     def of(cls, picture: "Picture") -> Self:
-        """Encode a picture as PNG; transparency is dropped.
+        """Encode a picture; transparency is dropped.
 
         Raises:
             UserError: A side is longer than `MAX_SIDE`.
         """
-        width, height = picture.size
-        if max(width, height) > MAX_SIDE:
-            raise UserError(
-                f"an image of {width} x {height} pixels is too large: no side may be longer than "
-                f"{MAX_SIDE:,}"
-            )
-        plain = picture.convert("RGB")
-        file = io.BytesIO()
-        plain.save(file, "PNG")
-        digest = pixels_sha256(width, height, plain.tobytes())
-        return cls(file.getvalue(), PNG, width, height, digest)
+        return cls(*_measured(picture), _png(picture))
+
+    @classmethod
+    def drawn(cls, draw: "Callable[[], Picture]") -> Self:
+        """An image that is drawn again whenever it is looked at, and encoded if its file is wanted.
+
+        A replay wants hashes alone, and encoding takes several times as long as drawing.
+
+        Args:
+            draw: Gives the same picture every time; transparency is dropped. To be played in other
+                processes, it must be possible to pickle it: a `functools.partial` of a function of
+                a module, for example.
+
+        Raises:
+            UserError: A side is longer than `MAX_SIDE`.
+        """
+        return cls(*_measured(draw()), draw)
+
+    @cached_property
+    def data(self) -> bytes:
+        """The image as PNG."""
+        return self.source if isinstance(self.source, bytes) else _png(self.source())
 
     @property
     def data_url(self) -> str:
         """The image as a URL that holds it."""
-        return f"data:{self.media_type};base64,{base64.b64encode(self.data).decode('ascii')}"
+        return f"data:image/png;base64,{base64.b64encode(self.data).decode('ascii')}"
 
     def picture(self) -> "Picture":
-        """The image, decoded, in RGB."""
-        from PIL import Image as pillow
+        """The image in RGB."""
+        if isinstance(self.source, bytes):
+            from PIL import Image as pillow
 
-        return pillow.open(io.BytesIO(self.data)).convert("RGB")
+            return pillow.open(io.BytesIO(self.source)).convert("RGB")
+        return self.source().convert("RGB")
+
+
+def _measured(picture: "Picture") -> tuple[int, int, str]:
+    """Width, height and hash of a picture that is not too large."""
+    width, height = picture.size
+    if max(width, height) > MAX_SIDE:
+        raise UserError(
+            f"an image of {width} x {height} pixels is too large: no side may be longer than "
+            f"{MAX_SIDE:,}"
+        )
+    return width, height, pixels_sha256(width, height, picture.convert("RGB").tobytes())
+
+
+def _png(picture: "Picture") -> bytes:
+    file = io.BytesIO()
+    picture.convert("RGB").save(file, "PNG")
+    return file.getvalue()
 
 
 def pixels_sha256(width: int, height: int, pixels: bytes) -> str:

@@ -6,7 +6,7 @@ board is large enough that its processor does not enlarge it.
 """
 
 import math
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Final
 
 from tasks.chat.images import Image
@@ -19,7 +19,7 @@ CELL: Final = 64
 """Side of a cell, in pixels."""
 _KEPT: Final = 512
 """Boards whose images are kept: groups of episodes begin alike, and replays draw everything again.
-An image has about 3 KB."""
+An image has about 3 KB once it is encoded."""
 
 _FLOOR, _GRID = (239, 233, 221), (221, 213, 197)
 _WALL, _MORTAR = (110, 104, 98), (70, 66, 62)
@@ -33,13 +33,17 @@ _HALF: Final = CELL // 2
 @lru_cache(_KEPT)
 def draw_board(board: tuple[str, ...]) -> Image:
     """A board in standard notation as an image, `CELL` pixels a cell."""
+    return Image.drawn(partial(_drawing, board))
+
+
+def _drawing(board: tuple[str, ...]) -> "Picture":
     from PIL import Image as pillow
 
     picture = pillow.new("RGB", (CELL * len(board[0]), CELL * len(board)))
     for row, cells in enumerate(board):
         for column, symbol in enumerate(cells):
             picture.paste(sprite(symbol), (CELL * column, CELL * row))
-    return Image.of(picture)
+    return picture
 
 
 @cache

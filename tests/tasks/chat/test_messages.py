@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import io
+import pickle
 
 import pytest
 from PIL import Image as pillow
@@ -17,6 +18,7 @@ from tasks.chat.messages import (
     user_message,
 )
 from tasks.errors import UserError
+from tasks.sokoban.pixels import draw_board
 
 RED = Image.of(pillow.new("RGB", (2, 1), (255, 0, 0)))
 
@@ -39,6 +41,23 @@ def test_a_url_holds_the_file() -> None:
     assert head == "data:image/png;base64"
     assert base64.b64decode(data) == RED.data
     assert RED.picture().getpixel((1, 0)) == (255, 0, 0)
+
+
+def test_an_image_that_is_drawn_on_demand_is_the_same() -> None:
+    calls = []
+
+    def draw() -> pillow.Image:
+        calls.append(1)
+        return pillow.new("RGBA", (2, 1), (255, 0, 0, 9))
+
+    image = Image.drawn(draw)
+    assert image == RED and len(calls) == 1
+    assert image.picture().tobytes() == RED.picture().tobytes()
+    assert image.picture().mode == "RGB"
+    assert [image.data, image.data] == [RED.data] * 2
+    assert len(calls) == 4, "it is encoded once"
+    in_another_process = pickle.loads(pickle.dumps(draw_board(("#@",))))
+    assert in_another_process.data == draw_board(("#@",)).data
 
 
 def test_an_image_beyond_the_limit_is_refused() -> None:
