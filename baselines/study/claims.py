@@ -148,15 +148,33 @@ class Withdrawn(Strict):
     why: Annotated[str, Field(min_length=1, max_length=300)]
 
 
+class Pilot(Strict):
+    """A run that a track was designed by: claims about collapses are judged without it.
+
+    Attributes:
+        track: Where.
+        recipe: Its method.
+        seed: Its seed.
+        why: What it decided.
+    """
+
+    track: Word
+    recipe: Word
+    seed: Annotated[int, Field(ge=0)]
+    why: Annotated[str, Field(min_length=1, max_length=300)]
+
+
 class Claims(Strict):
     """A file of claims.
 
     Attributes:
         claims: What is judged.
+        pilots: Runs that are left out of it where it is about collapses.
         withdrawn: What no longer is: whoever reads the verdicts must know of it.
     """
 
     claims: Annotated[tuple[Claim, ...], Field(max_length=1000, strict=False)] = ()
+    pilots: Annotated[tuple[Pilot, ...], Field(max_length=1000, strict=False)] = ()
     withdrawn: Annotated[tuple[Withdrawn, ...], Field(max_length=1000, strict=False)] = ()
 
 
@@ -172,17 +190,13 @@ def read_claims(path: Path) -> Claims:
     except ValidationError as error:
         raise UserError(f"{path}: {first_fault(error)}") from error
     tracks, recipes = track_names(), names(RECIPES)
-    for claim in found.claims:
-        for track in (*claim.tracks, *claim.against):
-            if track not in tracks:
-                raise UserError(
-                    f"{path}: {claim.claim!r}: there is no track {track!r}"
-                    f"{suggestion(track, tracks)}"
-                )
-        for recipe in claim.recipes:
-            if recipe not in recipes:
-                raise UserError(
-                    f"{path}: {claim.claim!r}: there is no recipe {recipe!r}"
-                    f"{suggestion(recipe, recipes)}"
-                )
+    named = [(c.claim, (*c.tracks, *c.against), c.recipes) for c in found.claims]
+    named += [(p.why, (p.track,), (p.recipe,)) for p in found.pilots]
+    for text, its_tracks, its_recipes in named:
+        for kind, words, known in (("track", its_tracks, tracks), ("recipe", its_recipes, recipes)):
+            for word in words:
+                if word not in known:
+                    raise UserError(
+                        f"{path}: {text!r}: there is no {kind} {word!r}{suggestion(word, known)}"
+                    )
     return found

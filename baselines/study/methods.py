@@ -7,7 +7,8 @@ episode over each panel, with the spread of the seeds.
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 
@@ -60,6 +61,18 @@ class RecipeRuns:
     def logs(self) -> tuple[TrainingLog, ...]:
         """Training logs of the runs."""
         return tuple(run.log for run in self.runs if run.log is not None)
+
+    def without(self, seed: int) -> "RecipeRuns":
+        """The same without one seed."""
+        kept = [run.cell.seed != seed for run in self.runs]
+        of_logs = [run.cell.seed != seed for run in self.runs if run.log is not None]
+        return replace(
+            self,
+            planned=tuple(each for each in self.planned if each != seed),
+            runs=tuple(compress(self.runs, kept)),
+            plays=tuple(compress(self.plays, kept)),
+            curves=tuple(compress(self.curves, of_logs)),
+        )
 
     @property
     def missing(self) -> tuple[int, ...]:
@@ -159,6 +172,21 @@ class TrackResults:
     panels: tuple[PanelKey, ...]
     methods: Mapping[str, RecipeRuns]
     init: Plays | None
+
+    def without(self, recipe: str, seed: int) -> "TrackResults":
+        """The same without a run, if there is such a method."""
+        if recipe not in self.methods:
+            return self
+        return replace(self, methods={**self.methods, recipe: self.methods[recipe].without(seed)})
+
+    @property
+    def shows_collapses(self) -> bool:
+        """Whether its runs are long enough to show that they have not collapsed.
+
+        The longest one counts: a run may end before its time.
+        """
+        logs = (log for method in self.methods.values() for log in method.logs)
+        return any(len(judged_success(log)) > WINDOW for log in logs)
 
     def at_equal_episodes(self, panels: Sequence[PanelKey], *recipes: str) -> EqualProgress | None:
         """Methods after as many training episodes as the shortest of their runs has played.

@@ -17,7 +17,7 @@ from baselines.study.chance import (
     chance_of_more,
     chance_text,
 )
-from baselines.study.claims import LEAST_SEEDS, Claim
+from baselines.study.claims import LEAST_SEEDS, Claim, Pilot
 from baselines.study.methods import (
     PanelKey,
     RecipeRuns,
@@ -50,14 +50,33 @@ class ClaimVerdict:
     chance: Fraction | None = None
 
 
-def verdicts(claims: Sequence[Claim], found: Mapping[str, TrackResults]) -> list[ClaimVerdict]:
+def verdicts(
+    claims: Sequence[Claim], found: Mapping[str, TrackResults], pilots: Sequence[Pilot] = ()
+) -> list[ClaimVerdict]:
     """Judge the claims on tracks of a study.
 
     Args:
         claims: Claims; those on other tracks are left out.
         found: What is finished, by track.
+        pilots: Runs without which claims about collapses are judged.
     """
-    return [_verdict(claim, found) for claim in claims if claim.track in found]
+    return [_verdict_without(claim, found, pilots) for claim in claims if claim.track in found]
+
+
+def _verdict_without(
+    claim: Claim, found: Mapping[str, TrackResults], pilots: Sequence[Pilot]
+) -> ClaimVerdict:
+    held = claim.recipes if claim.collapses or claim.holds else ()
+    own = [each for each in pilots if each.track in claim.tracks and each.recipe in held]
+    without = dict(found)
+    for each in own:
+        if each.track in without:
+            without[each.track] = without[each.track].without(each.recipe, each.seed)
+    verdict = _verdict(claim, without)
+    left_out = [
+        f"left out: {each.recipe} seed {each.seed} on {each.track}, a pilot run" for each in own
+    ]
+    return replace(verdict, numbers="; ".join([verdict.numbers, *left_out]))
 
 
 def _verdict(claim: Claim, found: Mapping[str, TrackResults]) -> ClaimVerdict:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, get_args
 
 from baselines.study.chance import RARE
-from baselines.study.claims import Withdrawn
+from baselines.study.claims import Claims
 from baselines.study.pages.markdown import fill, markdown_table, wrapped
 from baselines.study.pages.track_pages import PAGE
 from baselines.study.verdicts import ClaimVerdict, Outcome
@@ -22,13 +22,13 @@ OWN: Final = "Goals of the tracks"
 
 
 def write_claims(
-    judged: Sequence[ClaimVerdict], withdrawn: Sequence[Withdrawn], source: Path, results: Path
+    judged: Sequence[ClaimVerdict], listed: Claims, source: Path, results: Path
 ) -> Path:
     """Write all claims with their verdicts into a folder of results; returns the page.
 
     Args:
         judged: See `claims_page`.
-        withdrawn: Likewise.
+        listed: Likewise.
         source: Likewise.
         results: The folder.
 
@@ -37,21 +37,19 @@ def write_claims(
     """
     page = results / CLAIMS
     try:
-        write_atomically(page, claims_page(judged, withdrawn, source, results).encode())
+        write_atomically(page, claims_page(judged, listed, source, results).encode())
     except OSError as error:
         raise UserError(f"{page} cannot be written: {error.strerror}") from error
     return page
 
 
-def claims_page(
-    judged: Sequence[ClaimVerdict], withdrawn: Sequence[Withdrawn], source: Path, results: Path
-) -> str:
+def claims_page(judged: Sequence[ClaimVerdict], listed: Claims, source: Path, results: Path) -> str:
     """All claims with their verdicts, as Markdown.
 
     Args:
         judged: Verdicts, in the order in which they are listed.
-        withdrawn: Claims that are judged no longer.
-        source: The file of the claims.
+        listed: The claims, with those that are judged no longer, and pilot runs.
+        source: The file of these.
         results: Folder in which the tracks have their pages.
     """
     sections = []
@@ -77,9 +75,18 @@ def claims_page(
         corrected=_corrected(judged),
         withdrawn=markdown_table(
             ("claim", "track", "known by then", "why"),
-            [[w.claim, _linked(w.track, results), w.known, w.why] for w in withdrawn],
+            [[w.claim, _linked(w.track, results), w.known, w.why] for w in listed.withdrawn],
         )
-        if withdrawn
+        if listed.withdrawn
+        else "",
+        pilots=markdown_table(
+            ("track", "run", "what it decided"),
+            [
+                [_linked(p.track, results), f"{p.recipe}, seed {p.seed}", p.why]
+                for p in listed.pilots
+            ],
+        )
+        if listed.pilots
         else "",
     )
 

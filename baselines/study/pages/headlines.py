@@ -41,41 +41,67 @@ def headlines(
 def _against_baseline(
     found: Mapping[str, TrackResults], kinds: Mapping[str, Sequence[str]], page: str
 ) -> str:
-    """How many methods end higher than the baseline, and how many lower, on each kind of tracks."""
-    said = []
+    """How many methods are above the baseline, and how many below, on each kind of tracks."""
+    said, at_end = [], []
     for kind, tracks in kinds.items():
-        margins = {
-            (track, recipe): margin
-            for track in tracks
-            if track in found
-            for recipe in found[track].methods
-            if (margin := _margin(found[track], recipe)) is not None
-        }
-        if not margins:
+        there = [found[track] for track in tracks if track in found]
+        if not (margins := _margins(there, equal_episodes=True)):
             continue
-        above = [key for key, margin in margins.items() if margin.low > 0]
-        below = [key for key, margin in margins.items() if margin.high < 0]
-        said.append(
-            f"on `{kind}` tracks, {len(above)} of {len(margins)} end higher{_listed(above)} and "
-            f"{len(below)} lower{_listed(below)}"
-        )
+        said.append(f"on `{kind}` tracks, {_counts(margins)}")
+        whole = _margins(there, equal_episodes=False)
+        if _beyond(whole) != _beyond(margins):
+            at_end.append(f"on `{kind}` tracks, {_counts(whole)}")
     if not said:
         return ""
+    after_all = (
+        "after equal updates, which is how claims are judged, with more episodes for dynamic "
+        "sampling"
+    )
     return (
         f"Methods with three seeds, compared with `{BASELINE}` after equal training episodes: "
-        f"{'; '.join(said)}. Higher: the interval of the difference is above 0; nothing is "
+        f"{'; '.join(said)}. "
+        + (f"The same {after_all}: {'; '.join(at_end)}. " if at_end else "")
+        + "Higher: the interval of the difference is above 0; nothing is "
         f"corrected for the number of comparisons, and all on a track share the seeds of "
         f"`{BASELINE}`. Where runs collapse, intervals of a few seeds are [too narrow]({page})."
     )
 
 
-def _margin(results: TrackResults, recipe: str) -> Interval | None:
-    """A method minus the baseline after equal training episodes; None with too few seeds."""
-    pair = [results.methods.get(name) for name in (recipe, BASELINE)]
-    if recipe == BASELINE or any(each is None or len(each.runs) < LEAST_SEEDS for each in pair):
-        return None
-    equal = results.between_at_equal_episodes(recipe, BASELINE, results.panels)
-    return results.between(recipe, BASELINE, results.panels) if equal is None else equal[1]
+def _margins(
+    found: Sequence[TrackResults], *, equal_episodes: bool
+) -> dict[tuple[str, str], Interval]:
+    """Methods minus the baseline, by track and recipe; those with too few seeds are left out.
+
+    Args:
+        found: Tracks.
+        equal_episodes: After equal training episodes instead of equal updates.
+    """
+    margins = {}
+    for results in found:
+        enough = [name for name, each in results.methods.items() if len(each.runs) >= LEAST_SEEDS]
+        for recipe in enough if BASELINE in enough else ():
+            margin = results.between(recipe, BASELINE, results.panels)
+            equal = results.between_at_equal_episodes(recipe, BASELINE, results.panels)
+            if equal_episodes and equal is not None:
+                margin = equal[1]
+            if recipe != BASELINE and margin is not None:
+                margins[results.track, recipe] = margin
+    return margins
+
+
+def _beyond(margins: Mapping[tuple[str, str], Interval]) -> tuple[list[tuple[str, str]], ...]:
+    """Those whose interval is above 0, and those whose is below."""
+    above = [key for key, margin in margins.items() if margin.low > 0]
+    return above, [key for key, margin in margins.items() if margin.high < 0]
+
+
+def _counts(margins: Mapping[tuple[str, str], Interval]) -> str:
+    above, below = _beyond(margins)
+    return (
+        f"{len(above)} of {len(margins)} {'is' if len(above) == 1 else 'are'} higher"
+        f"{_listed(above)} and "
+        f"{len(below)} lower{_listed(below)}"
+    )
 
 
 def _listed(pairs: Sequence[tuple[str, str]]) -> str:
@@ -90,27 +116,35 @@ def _listed(pairs: Sequence[tuple[str, str]]) -> str:
 def _collapses(found: Mapping[str, TrackResults]) -> str:
     """Collapsed runs of each method, over the tracks on which any method's collapsed.
 
-    Runs of which nobody can say whether they have are counted apart.
+    Tracks whose runs cannot show that they have not collapsed are named apart: there, only
+    collapses would count.
     """
     runs: Counter[str] = Counter()
-    unknown: Counter[str] = Counter()
     collapsed: Counter[str] = Counter()
-    for results in found.values():
+    apart = []
+    for track, results in found.items():
         methods = results.methods.values()
-        if any(method.collapsed for method in methods):
+        fallen = sum(len(method.collapsed) for method in methods)
+        if fallen and not results.shows_collapses:
+            apart.append(f"{fallen} of {sum(len(method.runs) for method in methods)} on {track}")
+        elif fallen:
             for method in methods:
-                runs[method.recipe] += len(method.runs) - method.unknown
-                unknown[method.recipe] += method.unknown
+                runs[method.recipe] += len(method.runs)
                 collapsed[method.recipe] += len(method.collapsed)
-    if not collapsed.total():
-        return ""
     order = sorted(+runs, key=lambda name: (-collapsed[name] / runs[name], -runs[name]))
-    counts = [
-        f"`{name}` {collapsed[name]} of {runs[name]}"
-        + (f" and {unknown[name]} unknown" if unknown[name] else "")
-        for name in order
-    ]
-    return f"Collapsed runs, over all tracks with at least one collapse: {', '.join(counts)}."
+    counts = [f"`{name}` {collapsed[name]} of {runs[name]}" for name in order]
+    said = []
+    if counts:
+        said.append(
+            "Collapsed runs, over all tracks with at least one collapse, of which not every method "
+            f"ran on all: {', '.join(counts)}."
+        )
+    if apart:
+        said.append(
+            f"{'Not counted' if counts else 'Collapsed runs'}: {', '.join(apart)}, where runs have "
+            "too few validations to show that they have not collapsed."
+        )
+    return " ".join(said)
 
 
 def _claims(judged: Sequence[ClaimVerdict], page: str) -> str:
@@ -120,7 +154,12 @@ def _claims(judged: Sequence[ClaimVerdict], page: str) -> str:
     reproduced = [verdict.claim for verdict in judged if verdict.outcome == "reproduced"]
     after = sum(claim.post_hoc for claim in reproduced)
     goals = sum(claim.learns is not None and not claim.post_hoc for claim in reproduced)
+    breaking = [claim for claim in reproduced if claim.collapses is not None]
+    pooled = sum(bool(claim.also) for claim in breaking)
     made = f", {goals} a goal that its track was made for" if goals else ""
+    if breaking:
+        made += f"; {len(breaking)} compare collapses on tracks designed to break a method"
+        made += f", {pooled} of these over the runs of others" if pooled else ""
     return (
         f"Of [{counted(len(judged), 'claim')}]({page}), {counts['reproduced']} are reproduced "
         f"({after} of them written down when their numbers were known{made}), "

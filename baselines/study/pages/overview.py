@@ -26,6 +26,7 @@ from baselines.study.pages.overview_grid import axes_of, grid_of, most_run
 from baselines.study.pages.overview_tables import overview_tables
 from baselines.study.pages.track_pages import PAGE
 from baselines.study.verdicts import ClaimVerdict
+from baselines.tracks.sweeps import points_of_sweeps
 from benchmark.files import write_atomically
 from tasks.errors import UserError
 from tasks.texts import counted
@@ -137,4 +138,7 @@ def overview_block(
     """
     grid = {kind: list(names.values()) for kind, names in grid_of(current_tracks, kinds).items()}
     tables = overview_tables(found, current_tracks, kinds, most_run(found, chain(*grid.values())))
-    return "\n\n".join(filter(None, (tables, headlines(found, grid, judged, claims_page))))
+    # Points of a sweep repeat their base's runs with one setting changed.
+    points = points_of_sweeps(each.track for each in current_tracks.values())
+    own = {name: results for name, results in found.items() if name not in points}
+    return "\n\n".join(filter(None, (tables, headlines(own, grid, judged, claims_page))))

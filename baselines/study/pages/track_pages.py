@@ -157,6 +157,7 @@ def page_of(
     methods = [method for method in results.methods.values() if method.runs]
     several_paces = len({method.episodes for method in methods}) > 1
     rows = [[v.claim.title, f"**{v.outcome}**", v.numbers] for v in judged]
+    window = (WINDOW - 1) * (current_track.track.settings["validation"]["every"] or 0)
     return fill(
         TEMPLATE,
         track={
@@ -170,7 +171,7 @@ def page_of(
             "budget": " and ".join(f"{limit:,}" for limit in sorted(limits)) or "as many",
             "several_paces": several_paces,
             "unseen": any(method.unknown for method in methods),
-            "window": (WINDOW - 1) * (current_track.track.settings["validation"]["every"] or 0),
+            "window": window if window <= current_track.updates else 0,
         },
         panels=[
             _section(current_track, results, *each, several_paces=several_paces)

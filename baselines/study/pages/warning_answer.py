@@ -26,7 +26,7 @@ def answer(first: Half, second: Half, others: Sequence[WatchedRun] = ()) -> str:
         others: Runs on tracks on which none collapsed, or nobody can say whether one did.
     """
     if not first.runs:
-        return "No run has collapsed yet."
+        return "No run has collapsed yet on a track whose runs can show whether they have."
     if any({run.fall is None for run in half.runs} != {True, False} for half in (first, second)):
         return (
             "There are too few runs for a test: each half needs some that collapsed and some that "

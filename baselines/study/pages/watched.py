@@ -12,11 +12,13 @@ from benchmark.stability.early_warning import WatchedRun
 def watched_runs(found: Mapping[str, TrackResults]) -> tuple[WatchedRun, ...]:
     """The finished runs of all tracks.
 
-    A run that ended before its time fell there, if its curve does not say where. Runs whose
-    validations are too few to show a collapse, and show none, are left out.
+    A run that ended before its time fell there, if its curve does not say where. Tracks with too
+    few validations to show that a run has not collapsed are left out, also for runs that have.
     """
     runs = []
     for track, results in found.items():
+        if not results.shows_collapses:
+            continue
         for method in results.methods.values():
             for log in filter(shows_collapse, method.logs):
                 collapse, fall = collapse_of(log), fall_update(log)

@@ -168,7 +168,8 @@ def _verdicts() -> "tuple[StudyVerdict, ...]":
     try:
         finished = survey(cells, current_tracks, RESULTS).finished
         results = results_by_track(cells, finished, current_tracks)
-        judged = verdicts(read_claims(claims).claims, results)
+        listed = read_claims(claims)
+        judged = verdicts(listed.claims, results, listed.pilots)
     except UserError as error:
         # A damaged file of the study takes no entry off the board.
         say(f"verdicts of the study: left out: {error}", file=sys.stderr)

@@ -189,7 +189,7 @@ def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
     results = results_by_track(cells, found.finished, setting.current_tracks)
     if not found.finished:
         raise UserError(f"no finished run of this study is in {setting.results}")
-    judged = verdicts(listed.claims, results)
+    judged = verdicts(listed.claims, results, listed.pilots)
     if arguments.readme:  # first, because it can be refused
         readme = Path(arguments.readme)
         say(write_overview(results, setting.current_tracks, judged, setting.results, readme))
@@ -197,7 +197,7 @@ def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
         say(path)
     if arguments.readme:
         if judged:
-            say(write_claims(judged, listed.withdrawn, claims, setting.results))
+            say(write_claims(judged, listed, claims, setting.results))
         # Points of a sweep repeat their base's runs with one setting changed: no runs of their own
         # for a rule that is chosen on one half of all runs and tested on the other.
         points = points_of_sweeps(each.track for each in setting.current_tracks.values())

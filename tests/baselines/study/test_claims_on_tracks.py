@@ -1,6 +1,7 @@
 """Claims about several tracks or tasks, from cells with invented numbers."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, product
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 from baselines.study.cells import init_cell
 from baselines.study.chance import Counts, chance_of_more
-from baselines.study.claims import Claim
+from baselines.study.claims import Claim, Pilot
 from baselines.study.current_tracks import current_tracks_of
 from baselines.study.methods import (
     TrackResults,
@@ -18,7 +19,9 @@ from baselines.study.methods import (
     results_of,
     sides_on,
 )
+from baselines.study.pages.headlines import headlines
 from baselines.study.pages.track_pages import beside_other_tracks
+from baselines.study.pages.watched import watched_runs
 from baselines.study.schema import Cell
 from baselines.study.verdicts import points, verdicts
 from benchmark.stats.formatting import points_text
@@ -123,6 +126,54 @@ def test_collapses_on_several_tracks_decide_together(tmp_path: Path, tiny_tracks
     (short,) = verdicts([pooled], {"fixed": found["fixed"]})
     assert short.outcome == "incomplete"
     assert short.numbers == "the study does not run cispo, cispo_sm on tuned"
+
+
+def test_claims_about_collapses_are_judged_without_pilot_runs(
+    tmp_path: Path, tiny_tracks: Path
+) -> None:
+    fell = {"cispo": (5, 5), "cispo_sm": (0, 4)}
+    found = collapsing(tmp_path, {"fixed": fell, "tuned": fell})
+    rule = {"claim": "So.", "track": "fixed", "collapses": "cispo", "holds": "cispo_sm"}
+    claim = Claim.model_validate(rule)
+    better = Claim(claim="So.", track="fixed", better=("cispo", "cispo_sm"))
+    pilot = Pilot(track="fixed", recipe="cispo", seed=1, why="It fell.")
+    plain = verdicts([claim, better], found)
+    judged, unchanged = verdicts([claim, better], found, [pilot])
+    assert (plain[0].chance, judged.chance) == (Fraction(1, 126), Fraction(1, 70))
+    assert judged.numbers.startswith("cispo 4 of 4 after update 2, 2, 2, 2 ")
+    assert judged.numbers.endswith("; left out: cispo seed 1 on fixed, a pilot run")
+    assert unchanged == plain[1]
+    # Of four seeds, three are left; and a pilot run that is not there is not missed.
+    twice = [pilot, pilot.model_copy(update={"seed": 4})]
+    assert verdicts([claim], found, twice)[0].outcome == "not decided"
+    pooled = claim.model_copy(update={"also": ("tuned",)})
+    together = verdicts([pooled], found, [pilot])[0]
+    assert together.numbers.startswith("fixed: cispo 4 of 4, cispo_sm 0 of 4; tuned: cispo 5 of 5")
+    elsewhere = pilot.model_copy(update={"track": "tuned", "recipe": "grpo"})
+    assert verdicts([claim, pooled], found, [elsewhere]) == verdicts([claim, pooled], found)
+
+
+def test_a_pilot_run_is_not_missing(tmp_path: Path, tiny_tracks: Path) -> None:
+    found = collapsing(tmp_path, {"fixed": {"cispo": (4, 4), "cispo_sm": (0, 4)}})
+    (method, other) = found["fixed"].methods.values()
+    planned = replace(method, planned=(0, 1, 2, 3, 4))
+    results = {"fixed": replace(found["fixed"], methods={"cispo": planned, "cispo_sm": other})}
+    rule = {"claim": "So.", "track": "fixed", "collapses": "cispo", "holds": "cispo_sm"}
+    claim, pilot = Claim.model_validate(rule), Pilot(track="fixed", recipe="cispo", seed=4, why="-")
+    assert verdicts([claim], results)[0].outcome == "incomplete"
+    assert verdicts([claim], results, [pilot])[0].outcome == "reproduced"
+
+
+def test_tracks_whose_runs_show_only_collapses_are_counted_apart(
+    tmp_path: Path, tiny_tracks: Path
+) -> None:
+    fell = {"cispo": (2, 2), "cispo_sm": (0, 2)}
+    long = collapsing(tmp_path / "a", {"fixed": fell})
+    short = collapsing(tmp_path / "b", {"tuned": {"cispo": (1, 1)}})
+    assert [run.track for run in watched_runs({**long, **short})] == ["fixed"] * 4
+    said = " ".join(headlines({**long, **short}, {}, [], "").split())
+    assert ": `cispo` 2 of 2, `cispo_sm` 0 of 2. Not counted: 1 of 1 on tuned, where" in said
+    assert "Collapsed runs: 1 of 1 on tuned, where" in headlines(short, {}, [], "")
 
 
 @pytest.mark.parametrize(

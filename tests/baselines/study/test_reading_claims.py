@@ -61,3 +61,21 @@ def test_a_claim_about_nothing_is_a_mistake(
     with pytest.raises(UserError) as refused:
         read_claims(path)
     assert str(refused.value) == f"{path}: {message}"
+
+
+@pytest.mark.parametrize(
+    ("pilot", "message"),
+    [
+        ("track: mth, recipe: grpo", "'So.': there is no track 'mth'; did you mean math?"),
+        ("track: math, recipe: gpo", "'So.': there is no recipe 'gpo'; did you mean gspo"),
+    ],
+)
+def test_a_pilot_run_of_nothing_is_a_mistake(
+    tmp_path: Path, tiny_tracks: Path, pilot: str, message: str
+) -> None:
+    del tiny_tracks
+    path = tmp_path / "claims.yaml"
+    path.write_text(f"pilots: [{{why: So., seed: 0, {pilot}}}]")
+    with pytest.raises(UserError) as refused:
+        read_claims(path)
+    assert message in str(refused.value)

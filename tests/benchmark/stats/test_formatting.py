@@ -28,6 +28,11 @@ def test_a_difference_is_in_points_and_has_no_negative_zero() -> None:
     assert signed_text(Interval(1.5, -2.0004, 3.25), 3) == "+1.500 [-2.000, +3.250]"
 
 
+def test_an_end_that_rounds_to_zero_says_on_which_side_it_is() -> None:
+    assert points_text(Interval(-0.0001, -0.0003, 0.0002)) == "+0.0 [-0.0, +0.0]"
+    assert points_text(Interval(0.0, -0.0, 0.0)) == "+0.0 [+0.0, +0.0]"
+
+
 def test_a_small_p_value_is_not_shown_as_zero() -> None:
     assert p_text(0.04) == "p = 0.040"
     assert p_text(0.0004) == "p < 0.001"

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from baselines.study.current_tracks import CurrentTrack, current_tracks_of
-from baselines.study.methods import TrackResults
+from baselines.study.methods import TrackResults, results_of
+from baselines.study.pages.headlines import headlines
 from baselines.study.pages.overview_tables import overview_tables
 from baselines.study.pages.track_pages import results_by_track
 from baselines.study.schema import Cell
@@ -48,6 +49,23 @@ def test_means_over_tasks_that_are_trained_apart_need_three_seeds_of_each(
 
 
 @pytest.mark.slow
+def test_differences_from_grpo_are_counted_after_equal_episodes_and_at_the_end(
+    tmp_path: Path, tiny_tracks: Path
+) -> None:
+    """SAMPO plays twice as much, and is higher only then."""
+    ways = {"grpo": ([0], (1, 1, 1), 8), "sampo": (range(8), (1, 1, 8), 16)}
+    cells = [Cell("fixed", recipe, seed) for recipe in ways for seed in range(3)]
+    track = current_tracks_of(cells, "study.yaml")["fixed"]
+    made = []
+    for cell in cells:
+        solved, curve, played = ways[cell.recipe]
+        made.append(finish(tmp_path / "results", cell, track, solved, curve, played=played))
+    found = {"fixed": results_of("fixed", [("sokoban", "builtin")], cells, made)}
+    said = " ".join(headlines(found, {"easy": ["fixed"]}, [], "page.md").split())
+    assert "equal training episodes: on `easy` tracks, 0 of 1 are higher and 0 lower. The" in said
+    assert "on `easy` tracks, 1 of 1 is higher (fixed: `sampo`) and 0 lower. Higher:" in said
+
+
 def test_a_method_that_plays_more_has_a_row_at_equal_episodes(
     tmp_path: Path, tiny_tracks: Path
 ) -> None:

@@ -210,7 +210,8 @@ def test_the_overview_stands_between_its_marks(
     assert any(re.fullmatch(r"\| cispo \| .*<br>1 of 1 collapsed \|", x) for x in lines)
     # No method has three seeds. CISPO collapsed in 1 of 1 runs; the others show nothing.
     assert lines[-6:-3] == [
-        "- Collapsed runs, over all tracks with at least one collapse: `cispo` 1 of 1.",
+        "- Collapsed runs: 1 of 5 on fixed, where runs have too few validations to show that they "
+        "have not collapsed.",
         "- Of [2 claims](results/claims.md), 0 are reproduced (0 of them written down when their "
         "numbers were known), 0",
         "  contradicted, 1 not decided, 1 incomplete.",
@@ -230,8 +231,8 @@ def test_the_overview_stands_between_its_marks(
         "1 claim: 0 reproduced, 0 contradicted, 1 not decided (1 post hoc), 0 incomplete."
     )
     assert claims[claims.index(heads[0]) + 6].startswith("| SAMPO beats GRPO. (post hoc) | [fixed]")
-    # CISPO solved 6, 0 and 0 of 8 at updates 0, 2 and 4: the mean of 3 is half of 6.
-    assert b"| fixed | cispo | 0 | first | 2 | 2 | none | - | - |" in before[2]
+    # Runs of three validations show their collapses alone.
+    assert b"No run has collapsed yet on a track whose runs can show" in before[2]
     assert study(folder, "page", "--readme", str(readme)) == 0
     assert [place.read_bytes() for place in places] == before
 
@@ -293,7 +294,7 @@ def test_readme_overview_claims_and_early_warning_show_what_the_committed_cells_
     finished = survey(cells, current_tracks, RESULTS).finished
     found = results_by_track(cells, finished, current_tracks)
     listed = read_claims(STUDIES / "claims.yaml")
-    judged = verdicts(listed.claims, found)
+    judged = verdicts(listed.claims, found, listed.pilots)
     block = overview_block(
         found, current_tracks, judged, ("standard", "stress"), "baselines/results/claims.md"
     )
@@ -303,7 +304,7 @@ def test_readme_overview_claims_and_early_warning_show_what_the_committed_cells_
     assert overview_page(found, current_tracks) == (RESULTS / OVERVIEW).read_text("utf-8")
     warned = early_warning_page(watched_runs(found), halved_runs(found))
     assert warned == (RESULTS / EARLY_WARNING).read_text("utf-8")
-    assert claims_page(judged, listed.withdrawn, STUDIES / "claims.yaml", RESULTS) == (
+    assert claims_page(judged, listed, STUDIES / "claims.yaml", RESULTS) == (
         RESULTS / CLAIMS_PAGE
     ).read_text("utf-8")
 

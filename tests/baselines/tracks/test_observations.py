@@ -1,0 +1,49 @@
+"""What the README of the tracks says of all finished runs, and no page computes."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+import baselines
+from baselines.study.cells import read_cell, read_plays
+from baselines.study.schema import Cell, cells_of, read_study
+from benchmark.stats.formatting import points_text
+from benchmark.stats.intervals import Interval
+from benchmark.stats.paired import Side, difference
+from benchmark.submissions.check import read_accepted
+
+BASELINES = Path(baselines.__file__).parent
+REPOSITORY = BASELINES.parent
+
+
+def beside_the_clone(task: str) -> Mapping[Cell, Interval]:
+    """Finished runs on a task's `standard` track minus the clone of its first player."""
+    (checkpoint,) = read_accepted(REPOSITORY / f"submissions/20261121_tiny-{task}").checkpoints
+    (run,) = checkpoint.runs
+    clone = {record.episode: record.success for record in run.records}
+    assert len(clone) > 100
+    order = sorted(clone)
+    found = {}
+    for cell in cells_of(read_study(BASELINES / "studies/table.yaml")):
+        if cell.track == f"{task}-standard":
+            finished = read_cell(BASELINES / "results", cell)
+            if finished is not None:
+                plays = read_plays(finished)[task, "builtin"]
+                assert plays.keys() == clone.keys()
+                sides = [Side.of([[each[episode]] for episode in order]) for each in (plays, clone)]
+                found[cell] = difference(*sides)
+    return found
+
+
+@pytest.mark.slow
+def test_no_run_is_shown_to_beat_a_clone_of_the_first_player() -> None:
+    text = " ".join((BASELINES / "tracks/README.md").read_text("utf-8").split())
+    alfworld, webshop = map(beside_the_clone, ("alfworld", "webshop"))
+    assert all(margin.low <= 0 for margin in (*alfworld.values(), *webshop.values()))
+    assert max(margin.value for margin in webshop.values()) < 0
+    best = max(alfworld, key=lambda cell: alfworld[cell].value)
+    assert (
+        f"The best one, `{best.recipe}` with seed {best.seed} on ALFWorld, differs from it by "
+        f"{points_text(alfworld[best])} points, paired over episodes; on WebShop, all end below it."
+    ) in text
