@@ -128,7 +128,7 @@ def test_no_rule_where_nothing_moves() -> None:
 
 
 def test_too_few_runs_are_no_test() -> None:
-    assert "No run has collapsed yet." in early_warning_page([run("grpo", 0, 0.5, None)])
+    assert "No run has collapsed yet on a track" in early_warning_page([run("grpo", 0, 0.5, None)])
     assert "## " not in early_warning_page([])
     for few in (runs(1, 0.5)[:2], runs(1, 0.5)[1:], [run("grpo", 0, 0.5, 4)]):
         text = early_warning_page(few)
