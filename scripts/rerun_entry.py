@@ -32,6 +32,7 @@ from pathlib import Path
 from baselines.inits.registry import find_model
 from baselines.reproduction import train_command
 from baselines.tracks.registry import load_track
+from benchmark.cli.arguments.common import count
 from benchmark.cli.commands.submit import context_here
 from benchmark.commands_of_entry import commands_of
 from benchmark.engines.core.chat import Chat
@@ -75,11 +76,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--day", type=date.fromisoformat, default=datetime.now(UTC).date())
     parser.add_argument(
         "--episodes",
-        type=int,
+        type=count,
         help=f"of every panel of a run; {EPISODES} without it, and {TOGETHER} of all runs together",
     )
     parser.add_argument("--model", action="append", default=[], metavar="SEED=MODEL")
-    parser.add_argument("--updates", type=int, help="train so many updates again, on a track")
+    parser.add_argument("--updates", type=count, help="train so many updates again, on a track")
     parser.add_argument("--head", help="last commit of the pull request that adds the entry")
     arguments = parser.parse_args(argv)
     try:
@@ -88,8 +89,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             if arguments.head:
                 folder = _of_pull_request(folder, arguments.head, Path(place))
             entry = read_accepted(folder)
-            repeat = trained_again if arguments.updates else played
-            sample = repeat(entry, arguments)
+            sample = (
+                played(entry, arguments)
+                if arguments.updates is None
+                else trained_again(entry, arguments)
+            )
             print(on_one_line(sample.text))
             submissions = arguments.entry.parent
             add_rerun(folder, arguments.by, arguments.day, sample, submissions)
@@ -125,12 +129,12 @@ def played(entry: Entry, arguments: argparse.Namespace) -> RerunSample:
     Raises:
         UserError: Weights cannot be had, or are not those of the entry.
     """
-    given = dict(each.split("=", 1) for each in arguments.model if "=" in each)
+    given = _models(entry, arguments.model)
     nonce = new_nonce()
     found: list[RerunOutcome] = []
     enough = max(EPISODES, math.ceil(TOGETHER / len(entry.checkpoints)))
     for point in entry.checkpoints:
-        folder = _weights(entry, point, given.get(str(point.checkpoint.seed)))
+        folder = _weights(entry, point, given.get(point.checkpoint.seed))
         _check_text_side(entry, folder)
         found += asyncio.run(_again(folder, point.runs, nonce, arguments.episodes or enough))
     for panel, ends in differences(found).items():
@@ -145,6 +149,24 @@ def played(entry: Entry, arguments: argparse.Namespace) -> RerunSample:
         panels=tuple(each.sample for each in found),
         published=not given,
     )
+
+
+def _models(entry: Entry, given: Sequence[str]) -> dict[int, str]:
+    """The models that were named, by seed.
+
+    Raises:
+        UserError: One is not `SEED=MODEL`, or the entry has no such seed.
+    """
+    seeds = {str(point.checkpoint.seed): point.checkpoint.seed for point in entry.checkpoints}
+    found = {}
+    for each in given:
+        seed, equals, model = each.partition("=")
+        if not equals or not model:
+            raise UserError(f"--model {each!r} is not SEED=MODEL")
+        if seed not in seeds:
+            raise UserError(f"--model {each!r}: the entry has the seeds {', '.join(seeds)}")
+        found[seeds[seed]] = model
+    return found
 
 
 async def _again(
@@ -209,6 +231,8 @@ def trained_again(entry: Entry, arguments: argparse.Namespace) -> RerunSample:
     Raises:
         UserError: The entry is on no track, or a training cannot be begun.
     """
+    if arguments.model:
+        raise UserError("--model names weights to play with: leave it out with --updates")
     if track_of(entry) is None:
         raise UserError(f"{entry.folder.name} is on no track: play its episodes instead")
     equal = 0

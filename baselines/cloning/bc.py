@@ -352,7 +352,10 @@ def _resume(accelerator: Accelerator, out: Path, started: str) -> int:
         return 0
     step_text, _, made_from = (kept / "step").read_text().partition(" ")
     if made_from != started:
-        raise UserError(f"{out} has a checkpoint of another recipe; choose another --out")
+        raise UserError(
+            f"{out} has a checkpoint of another recipe or of other demonstrations; choose another "
+            "--out"
+        )
     accelerator.load_state(str(kept))
     step = int(step_text)
     if accelerator.is_main_process:

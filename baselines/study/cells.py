@@ -215,7 +215,7 @@ def _solved(episodes: Path, size: int, stamp: int) -> Plays:
         panel = found.setdefault((record.task, record.panel), {})
         if record.episode in panel:
             raise UserError(f"{episodes}: {record.episode} appears twice; restore the file")
-        panel[record.episode] = record.success
+        panel[record.episode] = record.solved
     return found
 
 

@@ -38,6 +38,8 @@ class TimeLeft:
         Args:
             jobs: Runs at a time.
         """
+        if not self.measured and not self.unknown:
+            return "only inits are left to be played, which takes minutes"
         if not self.measured:
             return "the remaining time cannot be estimated yet: no similar run has finished"
         text = f"about {duration(self.cpu_seconds)} of CPU time left"

@@ -88,7 +88,10 @@ def run_cells(
             while pending or jobs:
                 while len(jobs) < setting.jobs and (cell := _next(pending, jobs, setting)):
                     pending.remove(cell)
-                    jobs.append(_begin(cell, setting))
+                    try:
+                        jobs.append(_begin(cell, setting))
+                    except UserError as error:
+                        failed(cell, str(error))
                 time.sleep(_POLL)
                 for job in list(jobs):
                     if not _advance(job, setting, done, failed):

@@ -159,7 +159,7 @@ def validation_numbers(records: Sequence[EpisodeRecord]) -> Mapping[str, float]:
     """What a validation line says of the records of one panel."""
     count = len(records)
     turns = [turn for record in records for turn in record.turns]
-    successes = sum(record.success for record in records)
+    successes = sum(record.solved for record in records)
     interval = wilson(successes, count)
     return {
         "episodes": count,

@@ -48,7 +48,7 @@ class Progress:
         self._total = total
         self._done = len(records)
         self._played = 0
-        self._solved = sum(record.success for record in records)
+        self._solved = sum(record.solved for record in records)
         self._errors = sum(record.error is not None for record in records)
         console = Console(stderr=True)
         self._bar: Bar | None = None
@@ -93,7 +93,7 @@ class Progress:
         """Count one more episode."""
         self._done += 1
         self._played += 1
-        self._solved += record.success
+        self._solved += record.solved
         self._errors += record.error is not None
         now = time.monotonic()
         text = f"success {percent_text(self._solved / self._done)}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmark.engines.core.base import GREEDY, PLAIN_CHAT, ChatOptions, Engine, Sampling
-from benchmark.engines.core.names import ENGINES, LOADING, POLICIES
+from benchmark.engines.core.names import LOADING, POLICIES
 from benchmark.engines.core.scripted import ScriptedEngine
 from benchmark.models import ModelSource
 from tasks.errors import UserError
@@ -24,7 +24,6 @@ AT_ONCE: Final = 256
 """Requests that a server is taken to run at once; further ones wait in its queue, and their time
 runs. vLLM's default limit is 256, on GPUs with 70 GiB or more 1,024, but long responses fill the
 room for keys and values before that."""
-KINDS = ("auto", *ENGINES, *POLICIES)
 _NVIDIA: Final = Path("/proc/driver/nvidia/version")
 """There where the driver of an NVIDIA GPU is loaded."""
 
@@ -34,7 +33,7 @@ class EngineOptions:
     """What the user may set.
 
     Attributes:
-        kind: One of `KINDS`.
+        kind: One of `ENGINES` or `POLICIES`, or `auto`.
         endpoints: Base URLs of OpenAI-compatible servers.
         dtype: Data type of weights and activations; `auto` is float32 on a CPU, and on a GPU the
             checkpoint's own type (bfloat16 for transformers where that is float32).
@@ -85,7 +84,7 @@ def choose_kind(options: EngineOptions) -> str:
         if options.endpoints:
             kind = "openai"
         else:
-            kind = "vllm" if find_spec("vllm") and _has_cuda() else "transformers"
+            kind = "vllm" if find_spec("vllm") and has_gpu() else "transformers"
     if bool(options.endpoints) != (kind == "openai"):
         raise UserError(
             "--engine openai needs at least one --endpoint URL"
@@ -218,7 +217,8 @@ def build_engine(kind: str, options: EngineOptions, source: ModelSource) -> Engi
     )
 
 
-def _has_cuda() -> bool:
+def has_gpu() -> bool:
+    """Whether torch sees a GPU."""
     import torch
 
     return torch.cuda.is_available()

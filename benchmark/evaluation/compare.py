@@ -194,7 +194,7 @@ def _plays(manifest: Manifest, records: Iterable[EpisodeRecord]) -> dict[PanelKe
     plays: dict[PanelKey, _Plays] = {}
     for record in checked_records(manifest, records):
         error = record.error is not None
-        play = _Play(record.success and not error, record.score, error)
+        play = _Play(record.solved, record.score, error)
         of_panel = plays.setdefault((record.task, record.panel), {})
         of_panel.setdefault(record.episode, []).append(play)
     return plays

@@ -195,6 +195,11 @@ class EpisodeRecord(Strict):
         return self.task, self.panel, self.episode, self.repeat
 
     @property
+    def solved(self) -> bool:
+        """Whether it counts as a success: an error is a failure, whatever else the record says."""
+        return self.success and self.error is None
+
+    @property
     def episode_return(self) -> float:
         """What training maximizes: rewards minus format penalties."""
         return self.reward - self.penalty

@@ -145,10 +145,9 @@ class _Tally:
 
     def add(self, record: EpisodeRecord) -> None:
         """Count one play; an error makes it a failure, whatever else the record says."""
-        failed = record.error is not None
-        solved = record.success and not failed
+        solved = record.solved
         self.records += 1
-        self.errors += failed
+        self.errors += record.error is not None
         plays = self.episodes[record.episode]
         plays.solved += solved
         plays.scores.append(record.score)

@@ -28,7 +28,6 @@ from benchmark.stability.collapse import collapse_update
 from tasks.texts import printable
 
 ImageFormat = Literal["svg", "png", "pdf"]
-Dashes = Literal["-"] | tuple[float, tuple[float, ...]]
 
 DEFAULT_METRICS: Final = (
     "validation/success",

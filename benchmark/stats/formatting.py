@@ -68,7 +68,7 @@ def points_text(difference: Interval, unit: str = "") -> str:
 def signed_text(difference: Interval, places: int, scale: float = 1, unit: str = "") -> str:
     """A difference with its interval, with signs.
 
-    An end that rounds to 0 keeps its sign, `-0.0`: whether the interval contains 0 is what counts.
+    What rounds to 0 keeps its sign, `-0.0`: whether the interval contains 0 is what counts.
 
     Args:
         difference: Of anything.
@@ -76,9 +76,10 @@ def signed_text(difference: Interval, places: int, scale: float = 1, unit: str =
         scale: What the numbers are multiplied by.
         unit: What stands behind the value.
     """
+    ends = (difference.value, difference.low, difference.high)
     # Adding 0 turns a negative zero itself into a positive one.
-    low, high = (f"{scale * end + 0.0:+.{places}f}" for end in (difference.low, difference.high))
-    return f"{scale * difference.value:+z.{places}f}{unit} [{low}, {high}]"
+    value, low, high = (f"{scale * end + 0.0:+.{places}f}" for end in ends)
+    return f"{value}{unit} [{low}, {high}]"
 
 
 def p_digits(p_value: float) -> str:

@@ -107,7 +107,7 @@ def differences(found: Sequence[RerunOutcome]) -> dict[tuple[str, str], Interval
     for each in found:
         pairs.setdefault(each.panel, []).extend(zip(each.played, each.recorded, strict=True))
     return {
-        panel: difference(*(Side.of([[_solved(pair[i])] for pair in of]) for i in (0, 1)))
+        panel: difference(*(Side.of([[pair[i].solved] for pair in of]) for i in (0, 1)))
         for panel, of in pairs.items()
     }
 
@@ -278,7 +278,3 @@ def _until(log: TrainingLog, updates: int) -> TrainingLog:
 
 def _answers(record: EpisodeRecord) -> tuple[str, ...]:
     return tuple(turn.response for turn in record.turns)
-
-
-def _solved(record: EpisodeRecord) -> bool:
-    return record.success and record.error is None

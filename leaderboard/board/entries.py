@@ -232,8 +232,7 @@ def _categories(entry: Entry, key: Key, summary: PanelSummary) -> list[CategoryS
     """Success by category, over all checkpoints; the interval is that of the whole panel's."""
     plays: dict[str, dict[str, list[bool]]] = {each.category: {} for each in summary.categories}
     for record in _records(entry, key):
-        solved = record.success and record.error is None
-        plays[record.category].setdefault(record.episode, []).append(solved)
+        plays[record.category].setdefault(record.episode, []).append(record.solved)
     found = []
     for category, episodes in plays.items():
         each = list(episodes.values())

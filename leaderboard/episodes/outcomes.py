@@ -50,7 +50,7 @@ def read_endings(submissions: Path, row: BoardRow, key: PanelKey, episode: str) 
 def _read(folder: Path, row: BoardRow, key: PanelKey, episode: str) -> Endings:
     submission = submission_of(folder, row)
     return {
-        (point.seed, record.repeat + 1): record.success and record.error is None
+        (point.seed, record.repeat + 1): record.solved
         for point in submission.checkpoints
         for run in point.runs
         for record in records_of(folder, submission, run, key, episode)

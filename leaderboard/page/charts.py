@@ -95,13 +95,13 @@ def color_of(recipe: str) -> str:
     return f"var(--lb-{look_of_recipe(recipe)[0]})"
 
 
-def by_recipe(recipes: Sequence[str], field: str = "recipe", legend: bool = True) -> Spec:
+def by_recipe(recipes: Sequence[str], legend: bool = True) -> Spec:
     """The color channel of a figure whose marks are recipes."""
     domain = list(dict.fromkeys(recipes))
     scale = {"domain": domain, "range": [color_of(recipe) for recipe in domain]}
     # Of our own methods alone: a foreign text is not part of an expression.
     names = {recipe: METHODS[recipe].title for recipe in domain if recipe in METHODS}
-    shown: Spec = {"field": field, "type": "nominal", "scale": scale}
+    shown: Spec = {"field": "recipe", "type": "nominal", "scale": scale}
     by_name = {"labelExpr": f"({json.dumps(names)})[datum.label] || datum.label"}
     return shown | {"legend": by_name if legend else None}
 
@@ -183,15 +183,12 @@ def tooltip(fields: Mapping[str, str]) -> list[Spec]:
     return [{"field": name, "title": title} for name, title in fields.items()]
 
 
-def error_bars(
-    rows: Sequence[Mapping[str, Any]], title: str, zero: bool = True, said: str = ""
-) -> Value:
+def error_bars(rows: Sequence[Mapping[str, Any]], title: str, said: str = "") -> Value:
     """Estimates below each other, each with its interval and what it is the mean of.
 
     Args:
         rows: `label`, `value`, `low`, `high`, `note`, and `parts`, a list; all in `title`'s unit.
         title: What the axis shows.
-        zero: Whether no difference is marked.
         said: See `value_of`.
     """
     data = [{name: value for name, value in row.items() if name != "parts"} for row in rows]
@@ -216,10 +213,9 @@ def error_bars(
             "encoding": {"x": quantity("value", title), "tooltip": say},
         },
     ]  # fmt: skip
-    if zero:
-        rule = {"type": "rule", "strokeDash": [3, 3], "color": SOFT}
-        layers.insert(0, {"data": {"values": [{"at": 0}]}, "mark": rule,
-                          "encoding": {"x": quantity("at", title)}})  # fmt: skip
+    rule = {"type": "rule", "strokeDash": [3, 3], "color": SOFT}
+    layers.insert(0, {"data": {"values": [{"at": 0}]}, "mark": rule,
+                      "encoding": {"x": quantity("at", title)}})  # fmt: skip
     # Names stand above the bars: beside them a phone would have no room left for the bars.
     text: Spec = {"type": "text", "align": "left", "dy": -14, "limit": 330}
     # The line of no difference runs through them: the page's color parts it.

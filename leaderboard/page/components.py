@@ -47,14 +47,12 @@ def offered_by(board: Board, tab: str) -> tuple[dict[str, Choices], State]:
     return choices_of(board, state.protocol), state
 
 
-def dropdown(
-    choices: Mapping[str, Choices], state: State, name: str, label: str, elem_id: str | None = None
-) -> gr.Dropdown:
+def dropdown(choices: Mapping[str, Choices], state: State, name: str, label: str) -> gr.Dropdown:
     """The choice of one value of a field of `State`."""
     offered = choices[name]
     value = getattr(state, name)
     known = value if value in {each for _, each in offered} else None
-    return gr.Dropdown(offered, value=known, label=label, elem_id=elem_id)
+    return gr.Dropdown(offered, value=known, label=label)
 
 
 def dropdown_of_many(choices: Mapping[str, Choices], name: str, label: str) -> gr.Dropdown:

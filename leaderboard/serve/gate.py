@@ -13,7 +13,6 @@ Everything else that this page must not do, Gradio's settings forbid (`leaderboa
 """
 
 import asyncio
-import logging
 from typing import Annotated, Any, Final
 
 from fastapi import Response
@@ -21,7 +20,6 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-LOG: Final = logging.getLogger(__name__)
 MAX_BODY: Final = 2**16
 """Bytes of a request's body: the controls of a tab, or the query of a link."""
 BODY_S: Final = 10.0

@@ -76,33 +76,27 @@ class Options:
     parameters: tuple[int, int] | None
 
 
-def default_view(board: Board, protocol: str | None = None, chosen: str | None = None) -> BoardView:
+def default_view(board: Board, protocol: str | None = None) -> BoardView:
     """The view that a visitor sees first.
+
+    It has the built-in panels, if an entry with a rank has played all of them: then there are means
+    to sort by. Otherwise it has the one panel that most entries have played.
 
     Args:
         board: The board.
         protocol: Name of the protocol; the newest by default.
-        chosen: Name of one of `panel_sets`. By default the built-in panels, if an entry with a rank
-            has played all of them: then there are means to sort by. Otherwise the one panel that
-            most entries have played.
 
     Returns:
         The view. It has no panels, and its table no entries, only if nobody has played any.
 
     Raises:
-        UserError: There is no such protocol or set; near matches are named.
+        UserError: There is no such protocol; near matches are named.
     """
     found = board.protocol(protocol)
     if found is None:
         names = tuple(each.name for each in board.protocols)
         raise UserError(f"there is no protocol {protocol!r}{suggestion(str(protocol), names)}")
     sets = panel_sets(found)
-    if chosen is not None:
-        if chosen not in sets:
-            raise UserError(
-                f"there is no set of panels {chosen!r}{suggestion(chosen, tuple(sets))}"
-            )
-        return BoardView(found.name, sets[chosen])
     rows = board.rows(found.name)
     built_in = sets.get(BUILT_IN, ())
     if any(row.kind in RANKED and all(map(row.panel, built_in)) for row in rows if built_in):

@@ -106,7 +106,7 @@ def _outcome(record: EpisodeRecord) -> Markup:
 
 
 def _ending(record: EpisodeRecord) -> str:
-    solved = "solved" if record.success and record.error is None else "failed"
+    solved = "solved" if record.solved else "failed"
     about = f"{solved} after {counted(len(record.turns), 'turn')}, "
     about += f"score {cells.number(record.score, '')}"
     return f"{about}, return {cells.number(record.episode_return, '')}"

@@ -120,6 +120,6 @@ def price_text(price: float) -> str:
     return f"${price:.2f}"
 
 
-def _quoted(query: str, longest: int = 80) -> str:
+def _quoted(query: str) -> str:
     """A query for the page: a model may have searched for anything."""
-    return f'"{cut(query, longest, "...")}"'
+    return f'"{cut(query, 80, "...")}"'

@@ -117,6 +117,23 @@ def test_a_commit_without_the_entry_is_a_mistake(
     assert "20270101_other is not in the pull request" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--model", "runs/x"), "--model 'runs/x' is not SEED=MODEL"),
+        (("--model", "0="), "--model '0=' is not SEED=MODEL"),
+        (("--model", "7=runs/x"), "--model '7=runs/x': the entry has the seeds 0"),
+        (("--updates", "1", "--model", "0=runs/x"), "leave it out with --updates"),
+    ],
+)
+def test_a_model_that_would_be_ignored_is_a_mistake(
+    options: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = str(ROOT / "submissions" / "20261122_tiny-sokoban")
+    assert rerun_entry.main([place, *OPTIONS, *options]) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_updates_are_not_trained_again_without_the_instructions_of_their_cpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

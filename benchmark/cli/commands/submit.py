@@ -101,7 +101,7 @@ def _init(arguments: argparse.Namespace) -> int:
     if path.exists():
         raise UserError(f"{path} exists already; choose another file with --out")
     parts = _parts(arguments)
-    kind = KINDS.get(parts[0].model.kind, "trained")
+    kind = _kind(parts)
     text = draft(parts, kind, shipped_weights())
     _write(path, text)
     logs = [word for log in arguments.training_log for word in ("--training-log", log)]
@@ -143,7 +143,7 @@ def _prepare(arguments: argparse.Namespace) -> int:
     if folder.exists():
         raise UserError(f"{folder} already exists; choose another name")
     parts = _parts(arguments)
-    kind = KINDS.get(parts[0].model.kind, "trained")
+    kind = _kind(parts)
     day = f"{folder.name[:4]}-{folder.name[4:6]}-{folder.name[6:8]}"
     file = Path(arguments.about)
     about = read_about(file, kind, day, lambda name: find_model(name).identity)
@@ -290,6 +290,11 @@ def _numbers(entry: Entry, badges: Badges, compared: Sequence[ComparedEntry]) ->
     return "\n\n".join(parts) + "\n"
 
 
+def _kind(parts: Sequence[RunUpload]) -> Kind:
+    """What an entry of these checkpoints is."""
+    return KINDS.get(parts[0].model.kind, "trained")
+
+
 def _span(numbers: str) -> str:
     """The lowest and the highest of many numbers."""
     of = sorted(numbers.split(", "), key=float)
@@ -304,7 +309,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = []
     for first, row in zip(cells, (head, *rows), strict=True):
         start = "".join(f"{cell:<{width}}  " for cell, width in zip(first, widths, strict=True))
-        for text in textwrap.wrap(row[-1], WIDTH - before):
+        for text in textwrap.wrap(row[-1], max(WIDTH - before, MAX_CELL)) or [""]:
             lines.append(f"{start}{text}")
             start = " " * before
     return "\n".join(lines)

@@ -12,6 +12,7 @@ from benchmark.engines.choose import (
     EngineOptions,
     build_engine,
     choose_kind,
+    has_gpu,
     request_seconds,
 )
 from benchmark.engines.core.base import ChatOptions, Engine
@@ -96,13 +97,6 @@ def transformers_models(training: "TrainingRun", dtype: str) -> "EngineModels":
     rows = min(rollout.concurrency or rollout.groups * rollout.group_size, MAX_BATCH)
     wide = dtype == "float32" or (dtype == "auto" and not has_gpu())
     return EngineModels(engine_count(training), 4 if wide else 2, rows)
-
-
-def has_gpu() -> bool:
-    """Whether torch sees a GPU."""
-    import torch
-
-    return torch.cuda.is_available()
 
 
 def corrects_by_default(training: "TrainingRun", kind: str, own: Sequence[str]) -> bool:

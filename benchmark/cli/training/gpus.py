@@ -14,11 +14,10 @@ from benchmark.cli.training.engines import (
     ENGINE_SHARE,
     SERVER_SHARE,
     engine_options,
-    has_gpu,
     transformers_models,
 )
 from benchmark.cli.training.processes import process_count
-from benchmark.engines.choose import choose_kind
+from benchmark.engines.choose import choose_kind, has_gpu
 from tasks.errors import UserError
 
 if TYPE_CHECKING:

@@ -20,7 +20,6 @@ class Usage:
     Attributes:
         requests: Requests answered.
         failed: Requests that ended in an error or were cancelled.
-        in_flight: Requests under way.
         prompt_tokens: Sum over the answered requests, where the engine counts tokens.
         response_tokens: Likewise.
         seconds: Time since the first request.
@@ -29,16 +28,10 @@ class Usage:
 
     requests: int
     failed: int
-    in_flight: int
     prompt_tokens: int
     response_tokens: int
     seconds: float
     idle_seconds: float
-
-    @property
-    def tokens_per_second(self) -> float:
-        """Response tokens per second; 0 before any time has passed."""
-        return self.response_tokens / self.seconds if self.seconds else 0.0
 
     @property
     def idle_share(self) -> float:
@@ -128,7 +121,6 @@ class MeteredEngine(Engine):
         return Usage(
             requests=self._requests,
             failed=self._failed,
-            in_flight=self._in_flight,
             prompt_tokens=self._prompt_tokens,
             response_tokens=self._response_tokens,
             seconds=0.0 if self._first is None else now - self._first,

@@ -38,7 +38,7 @@ class PlayHash(NamedTuple):
         turns = record.turns
         return cls.made(
             [(turn.response, turn.action, turn.action_ok, turn.info) for turn in turns],
-            record.success and record.error is None,
+            record.solved,
             [record.observation_hash or "", *(turn.observation_hash for turn in turns)],
             bool(turns) and record.error is None,
         )

@@ -104,8 +104,7 @@ def plays_of(runs: Iterable[ReadRun], key: PanelKey) -> dict[str, list[bool]]:
     for run in runs:
         for record in run.records:
             if (record.task, record.panel) == key:
-                solved = record.success and record.error is None
-                found.setdefault(record.episode, []).append(solved)
+                found.setdefault(record.episode, []).append(record.solved)
     return found
 
 

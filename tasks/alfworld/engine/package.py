@@ -45,7 +45,6 @@ class Constants:
         actions: For each of `Heatable`, `Coolable`, `Cleanable`, `Toggleable` and `Sliceable`, the
             object types that it can be done to.
         rooms: For each task type, the room kinds where it is asked.
-        scenes: For each room kind, the numbers of its floor plans.
     """
 
     contains: Mapping[str, frozenset[str]]
@@ -53,7 +52,6 @@ class Constants:
     movable_receptacles: frozenset[str]
     actions: Mapping[str, frozenset[str]]
     rooms: Mapping[str, frozenset[str]]
-    scenes: Mapping[str, range]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +113,6 @@ def constants() -> Constants:
         movable_receptacles=frozenset(module.MOVABLE_RECEPTACLES),
         actions={name: frozenset(types) for name, types in module.VAL_ACTION_OBJECTS.items()},
         rooms={name: frozenset(kinds) for name, kinds in module.GOALS_VALID.items()},
-        scenes=dict(module.SCENE_TYPE),
     )
 
 

@@ -53,8 +53,10 @@ class BubblewrapSandbox(Sandbox):
 
     def run(self, code: str, fresh: bool = False) -> Execution:
         """Run a program in a warm zygote, or in a new one; waits for one that is free."""
-        zygote = self._take() or self._start()
-        if fresh:
+        zygote = self._take()
+        if zygote is None:
+            zygote = self._start()
+        elif fresh:
             zygote = self._renewed(zygote)
         healthy = False
         try:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from baselines.study.cells import init_cell
 from baselines.study.current_tracks import current_tracks_of
 from baselines.study.estimate import duration, estimate, relative_episodes
 from baselines.study.schema import Cell
@@ -19,6 +20,8 @@ def test_what_is_left_is_estimated_from_what_was_measured(
     nothing = estimate(cells, [], current_tracks, {})
     assert (nothing.measured, nothing.unknown) == (0, 8)
     assert nothing.text(1).startswith("the remaining time cannot be estimated yet")
+    inits = estimate([init_cell("fixed")], [], current_tracks, {})
+    assert inits.text(1) == "only inits are left to be played, which takes minutes"
     done = finish(tmp_path / "results", cells[0], current_tracks["fixed"], [0], cpu=60)
     # GRPO a minute; SAMPO, never measured, twice as long.
     left = estimate(cells[1:4], [done], current_tracks, {})

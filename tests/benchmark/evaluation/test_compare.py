@@ -148,6 +148,7 @@ def test_errors_are_failures_and_shown() -> None:
     manifest = make_manifest(make_protocol(episodes=2))
     fine = [make_record("e0"), make_record("e1")]
     forged = make_record("e1", error="EngineError: gone").model_copy(update={"success": True})
+    assert (fine[1].solved, forged.solved) == (True, False)
     comparison = compare((manifest, fine), (manifest, [fine[0], forged]), TASKS)
     panel = only_panel(comparison)
     assert (panel.errors_a, panel.errors_b) == (0, 1)
@@ -298,8 +299,8 @@ def test_small_p_values_and_single_episodes_are_told_as_they_are() -> None:
     assert "1 paired episode (0 only B, 1 only A)" in text
 
 
-def test_a_difference_that_rounds_to_nothing_has_no_minus() -> None:
+def test_a_difference_that_rounds_to_nothing_keeps_its_sign() -> None:
     protocol = make_protocol(episodes=1)
     run_a = make_manifest(protocol), [make_record("e0", score=0.5)]
     run_b = make_manifest(protocol), [make_record("e0", score=0.49999)]
-    assert "difference +0.000 [+0.000, +0.000]" in comparison_text(compare(run_a, run_b, TASKS))
+    assert "difference -0.000 [-0.000, -0.000]" in comparison_text(compare(run_a, run_b, TASKS))

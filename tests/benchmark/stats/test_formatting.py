@@ -21,15 +21,15 @@ def test_a_rate_is_in_percent_with_its_interval() -> None:
     assert range_text(0.2065, 0.5, 1) == "20.6 to 50.0%"
 
 
-def test_a_difference_is_in_points_and_has_no_negative_zero() -> None:
+def test_a_difference_is_in_points_with_its_sign() -> None:
     assert points_text(Interval(0.059, -0.0064, 0.1231)) == "+5.9 [-0.6, +12.3]"
     assert (points_digits(0.059), points_digits(-0.0004)) == ("+5.9", "+0.0")
-    assert points_text(Interval(-0.0004, -0.01, 0.0)) == "+0.0 [-1.0, +0.0]"
+    assert points_text(Interval(-0.0004, -0.01, 0.0)) == "-0.0 [-1.0, +0.0]"
     assert signed_text(Interval(1.5, -2.0004, 3.25), 3) == "+1.500 [-2.000, +3.250]"
 
 
-def test_an_end_that_rounds_to_zero_says_on_which_side_it_is() -> None:
-    assert points_text(Interval(-0.0001, -0.0003, 0.0002)) == "+0.0 [-0.0, +0.0]"
+def test_what_rounds_to_zero_says_on_which_side_it_is() -> None:
+    assert points_text(Interval(-0.0001, -0.0003, 0.0002)) == "-0.0 [-0.0, +0.0]"
     assert points_text(Interval(0.0, -0.0, 0.0)) == "+0.0 [+0.0, +0.0]"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from benchmark.archive import compress
+from benchmark.cli.commands.submit import PART_HEAD, _table
 from benchmark.cli.main import main
 from benchmark.evaluation.run_folder import read_manifest, read_run
 from benchmark.logs.training_log import read_training_log
@@ -27,6 +28,17 @@ from tests.support.submissions.small import (
     with_tokens,
 )
 from tests.support.training.logs import write_log
+
+LONG = "a_method_with_a_name_longer_than_its_column"
+
+
+def test_what_was_packed_is_listed_however_long_its_names_are() -> None:
+    lines = _table(
+        PART_HEAD, [["0", LONG, LONG, LONG, "24", "log.jsonl"], ["1", *"ab", "", "", ""]]
+    )
+    head, first, second = lines.splitlines()
+    assert head.endswith("log") and first.endswith("log.jsonl") and second.startswith("1  ")
+
 
 ABOUT = """\
 name: The expert

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from leaderboard.board.board import BUILT_IN, FIELD, Board
+from leaderboard.board.board import Board
 from leaderboard.board.rows import BoardBadges, Model
 from leaderboard.table.view import BoardView, Options, default_view, options, panels_of, wanted
 from tasks.errors import UserError
@@ -107,11 +107,6 @@ def test_the_first_view_has_something_to_sort_by(boards: Boards, board: Board) -
     assert default_view(trained).panels == (ALFWORLD.key, SOKOBAN.key)
 
 
-def test_the_view_of_a_set(board: Board) -> None:
-    assert default_view(board, "v1", BUILT_IN).panels == (ALFWORLD.key, SOKOBAN.key)
-    assert default_view(board, "v1", FIELD).panels == (SOKOBAN.key,)
-
-
 def test_a_board_without_entries_has_a_view(boards: Boards) -> None:
     assert default_view(boards()).panels == (ALFWORLD.key,)
 
@@ -119,8 +114,6 @@ def test_a_board_without_entries_has_a_view(boards: Boards) -> None:
 def test_unknown_words(board: Board) -> None:
     with pytest.raises(UserError, match="there is no protocol 'v2'; did you mean v1"):
         default_view(board, "v2")
-    with pytest.raises(UserError, match="there is no set of panels 'field'; did you mean field p"):
-        default_view(board, chosen="field")
     with pytest.raises(UserError, match="there is no protocol 'v2'"):
         panels_of(board, BoardView("v2", ()))
     with pytest.raises(UserError, match="nobody has played sokoban/two under v1; did you mean"):

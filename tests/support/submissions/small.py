@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -313,12 +313,6 @@ class Copy:
         changed = change(lines)
         texts = [json.dumps(line) for line in (lines if changed is None else changed)]
         self.write(name, "".join(f"{text}\n" for text in texts).encode())
-
-
-@cache
-def protocol_facts() -> Json:
-    """The protocol of the panel that these submissions have played."""
-    return asdict(PLAN.protocols[0])
 
 
 def copied(folder: Path, to: Path) -> Copy:

@@ -76,8 +76,7 @@ def tokens(prompt: int | None, response: int | None) -> Generation:
 
 def test_nothing_happened_yet() -> None:
     play = Play()
-    assert play.usage(at=50) == Usage(0, 0, 0, 0, 0, 0.0, 0.0)
-    assert play.usage(at=50).tokens_per_second == 0
+    assert play.usage(at=50) == Usage(0, 0, 0, 0, 0.0, 0.0)
     assert play.usage(at=50).idle_share == 0
 
 
@@ -86,14 +85,13 @@ async def test_time_and_tokens() -> None:
     await play.start(1, at=10)  # the clock of the run starts here
     await play.start(2, at=12)
     await play.end(1, at=13, result=tokens(100, 7))
-    assert play.usage(at=14) == Usage(1, 0, 1, 100, 7, 4.0, 0.0)
+    assert play.usage(at=14) == Usage(1, 0, 100, 7, 4.0, 0.0)
     await play.end(2, at=15, result=tokens(50, 3))
-    assert play.usage(at=18) == Usage(2, 0, 0, 150, 10, 8.0, 3.0)  # idle from 15 to 18
+    assert play.usage(at=18) == Usage(2, 0, 150, 10, 8.0, 3.0)  # idle from 15 to 18
     await play.start(3, at=19)  # idle from 15 to 19
     await play.end(3, at=20, result=tokens(None, None))
     usage = play.usage(at=26)  # and from 20 to 26
-    assert usage == Usage(3, 0, 0, 150, 10, 16.0, 10.0)
-    assert usage.tokens_per_second == 10 / 16
+    assert usage == Usage(3, 0, 150, 10, 16.0, 10.0)
     assert usage.idle_share == 10 / 16
 
 
@@ -107,7 +105,7 @@ async def test_failed_and_cancelled_requests() -> None:
     play.clock.now = 1003
     play.tasks[2].cancel()
     await asyncio.wait([play.tasks[2]])
-    assert play.usage(at=5) == Usage(0, 2, 0, 0, 0, 5.0, 2.0)
+    assert play.usage(at=5) == Usage(0, 2, 0, 0, 5.0, 2.0)
 
 
 async def test_the_engine_is_entered_left_and_described() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from benchmark.cli.training.engines import has_gpu
+from benchmark.engines.choose import has_gpu
 from benchmark.engines.core.base import EngineError, Sampling
 from benchmark.engines.vllm.build import build_engine
 from benchmark.engines.vllm.engine import VllmEngine
