@@ -174,10 +174,11 @@ class TrackResults:
     init: Plays | None
 
     def without(self, recipe: str, seed: int) -> "TrackResults":
-        """The same without a run, if there is such a method."""
+        """The same without a run, and without its method if no other one is planned."""
         if recipe not in self.methods:
             return self
-        return replace(self, methods={**self.methods, recipe: self.methods[recipe].without(seed)})
+        rest = {**self.methods, recipe: self.methods[recipe].without(seed)}
+        return replace(self, methods={name: each for name, each in rest.items() if each.planned})
 
     @property
     def shows_collapses(self) -> bool:
@@ -186,7 +187,7 @@ class TrackResults:
         The longest one counts: a run may end before its time.
         """
         logs = (log for method in self.methods.values() for log in method.logs)
-        return any(len(judged_success(log)) > WINDOW for log in logs)
+        return any(len(judged_success(log)) > WINDOW or early_stop(log) is not None for log in logs)
 
     def at_equal_episodes(self, panels: Sequence[PanelKey], *recipes: str) -> EqualProgress | None:
         """Methods after as many training episodes as the shortest of their runs has played.

@@ -67,15 +67,17 @@ def _verdict_without(
     claim: Claim, found: Mapping[str, TrackResults], pilots: Sequence[Pilot]
 ) -> ClaimVerdict:
     held = claim.recipes if claim.collapses or claim.holds else ()
-    own = [each for each in pilots if each.track in claim.tracks and each.recipe in held]
-    without = dict(found)
-    for each in own:
-        if each.track in without:
-            without[each.track] = without[each.track].without(each.recipe, each.seed)
-    verdict = _verdict(claim, without)
-    left_out = [
-        f"left out: {each.recipe} seed {each.seed} on {each.track}, a pilot run" for each in own
-    ]
+    tested, left_out = dict(found), []
+    for pilot in pilots:
+        results = found.get(pilot.track)
+        if results is None or pilot.track not in claim.tracks or pilot.recipe not in held:
+            continue
+        tested[pilot.track] = tested[pilot.track].without(pilot.recipe, pilot.seed)
+        method = results.methods.get(pilot.recipe)
+        if method is not None and any(run.cell.seed == pilot.seed for run in method.runs):
+            name = f"{pilot.recipe} seed {pilot.seed} on {pilot.track}"
+            left_out.append(f"left out: {name}, a pilot run")
+    verdict = _verdict(claim, tested)
     return replace(verdict, numbers="; ".join([verdict.numbers, *left_out]))
 
 

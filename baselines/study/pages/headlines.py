@@ -49,19 +49,15 @@ def _against_baseline(
             continue
         said.append(f"on `{kind}` tracks, {_counts(margins)}")
         whole = _margins(there, equal_episodes=False)
-        if _beyond(whole) != _beyond(margins):
-            at_end.append(f"on `{kind}` tracks, {_counts(whole)}")
+        same = _beyond(whole) == _beyond(margins)
+        at_end.append(f"on `{kind}` tracks, {'the same' if same else _counts(whole)}")
     if not said:
         return ""
-    after_all = (
-        "after equal updates, which is how claims are judged, with more episodes for dynamic "
-        "sampling"
-    )
     return (
         f"Methods with three seeds, compared with `{BASELINE}` after equal training episodes: "
         f"{'; '.join(said)}. "
-        + (f"The same {after_all}: {'; '.join(at_end)}. " if at_end else "")
-        + "Higher: the interval of the difference is above 0; nothing is "
+        "After equal updates, as claims are judged, with more episodes for dynamic sampling: "
+        f"{'; '.join(at_end)}. Higher: the interval of the difference is above 0; nothing is "
         f"corrected for the number of comparisons, and all on a track share the seeds of "
         f"`{BASELINE}`. Where runs collapse, intervals of a few seeds are [too narrow]({page})."
     )
@@ -136,8 +132,8 @@ def _collapses(found: Mapping[str, TrackResults]) -> str:
     said = []
     if counts:
         said.append(
-            "Collapsed runs, over all tracks with at least one collapse, of which not every method "
-            f"ran on all: {', '.join(counts)}."
+            "Collapsed runs, over all tracks with at least one collapse, sweeps aside (not every "
+            f"method ran on each): {', '.join(counts)}."
         )
     if apart:
         said.append(
@@ -154,12 +150,12 @@ def _claims(judged: Sequence[ClaimVerdict], page: str) -> str:
     reproduced = [verdict.claim for verdict in judged if verdict.outcome == "reproduced"]
     after = sum(claim.post_hoc for claim in reproduced)
     goals = sum(claim.learns is not None and not claim.post_hoc for claim in reproduced)
-    breaking = [claim for claim in reproduced if claim.collapses is not None]
+    breaking = [claim for claim in reproduced if claim.collapses and claim.holds]
     pooled = sum(bool(claim.also) for claim in breaking)
     made = f", {goals} a goal that its track was made for" if goals else ""
     if breaking:
         made += f"; {len(breaking)} compare collapses on tracks designed to break a method"
-        made += f", {pooled} of these over the runs of others" if pooled else ""
+        made += f", {pooled} of these pool the runs of others" if pooled else ""
     return (
         f"Of [{counted(len(judged), 'claim')}]({page}), {counts['reproduced']} are reproduced "
         f"({after} of them written down when their numbers were known{made}), "

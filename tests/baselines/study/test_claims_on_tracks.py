@@ -143,9 +143,10 @@ def test_claims_about_collapses_are_judged_without_pilot_runs(
     assert judged.numbers.startswith("cispo 4 of 4 after update 2, 2, 2, 2 ")
     assert judged.numbers.endswith("; left out: cispo seed 1 on fixed, a pilot run")
     assert unchanged == plain[1]
-    # Of four seeds, three are left; and a pilot run that is not there is not missed.
     twice = [pilot, pilot.model_copy(update={"seed": 4})]
-    assert verdicts([claim], found, twice)[0].outcome == "not decided"
+    assert verdicts([claim], found, twice)[0].outcome == "not decided", "three seeds are left"
+    nowhere = pilot.model_copy(update={"seed": 9})
+    assert verdicts([claim], found, [nowhere]) == plain[:1]
     pooled = claim.model_copy(update={"also": ("tuned",)})
     together = verdicts([pooled], found, [pilot])[0]
     assert together.numbers.startswith("fixed: cispo 4 of 4, cispo_sm 0 of 4; tuned: cispo 5 of 5")
@@ -161,7 +162,20 @@ def test_a_pilot_run_is_not_missing(tmp_path: Path, tiny_tracks: Path) -> None:
     rule = {"claim": "So.", "track": "fixed", "collapses": "cispo", "holds": "cispo_sm"}
     claim, pilot = Claim.model_validate(rule), Pilot(track="fixed", recipe="cispo", seed=4, why="-")
     assert verdicts([claim], results)[0].outcome == "incomplete"
-    assert verdicts([claim], results, [pilot])[0].outcome == "reproduced"
+    (verdict,) = verdicts([claim], results, [pilot])
+    assert verdict.outcome == "reproduced"
+    assert "left out" not in verdict.numbers
+
+
+def test_a_method_of_pilot_runs_alone_is_not_there(tmp_path: Path, tiny_tracks: Path) -> None:
+    fell = {"cispo": (1, 1), "cispo_sm": (0, 4)}
+    found = collapsing(tmp_path, {"fixed": fell, "tuned": {"cispo": (4, 4), "cispo_sm": (0, 4)}})
+    pilot = Pilot(track="fixed", recipe="cispo", seed=0, why="It fell.")
+    rule = {"claim": "So.", "track": "fixed", "collapses": "cispo"}
+    for more in ({}, {"holds": "cispo_sm"}, {"holds": "cispo_sm", "also": ["tuned"]}):
+        (verdict,) = verdicts([Claim.model_validate({**rule, **more})], found, [pilot])
+        assert verdict.outcome == "incomplete"
+        assert verdict.numbers.startswith("the study does not run cispo ")
 
 
 def test_tracks_whose_runs_show_only_collapses_are_counted_apart(

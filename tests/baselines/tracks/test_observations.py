@@ -21,7 +21,7 @@ def beside_the_clone(task: str) -> Mapping[Cell, Interval]:
     """Finished runs on a task's `standard` track minus the clone of its first player."""
     (checkpoint,) = read_accepted(REPOSITORY / f"submissions/20261121_tiny-{task}").checkpoints
     (run,) = checkpoint.runs
-    clone = {record.episode: record.success for record in run.records}
+    clone = {record.episode: record.solved for record in run.records}
     assert len(clone) > 100
     order = sorted(clone)
     found = {}
