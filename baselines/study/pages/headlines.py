@@ -155,7 +155,7 @@ def _claims(judged: Sequence[ClaimVerdict], page: str) -> str:
     made = f", {goals} a goal that its track was made for" if goals else ""
     if breaking:
         made += f"; {len(breaking)} compare collapses on tracks designed to break a method"
-        made += f", {pooled} of these pool the runs of others" if pooled else ""
+        made += f", and {pooled} of these pool the runs of the others" if pooled else ""
     return (
         f"Of [{counted(len(judged), 'claim')}]({page}), {counts['reproduced']} are reproduced "
         f"({after} of them written down when their numbers were known{made}), "
