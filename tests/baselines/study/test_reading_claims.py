@@ -34,48 +34,39 @@ def test_a_claim_has_one_rule(tmp_path: Path, rule: str, message: str) -> None:
     assert "claims.0" in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("claim", "message"),
-    [
-        ("track: mth, holds: grpo", "'So.': there is no track 'mth'; did you mean math?"),
-        (
-            "track: fixed, compared: grpo, against: [mixe]",
-            "'So.': there is no track 'mixe'; did you mean mixed or fixed?",
-        ),
-        (
-            "track: fixed, also: [mat], collapses: grpo, holds: gspo",
-            "'So.': there is no track 'mat'; did you mean math or fast?",
-        ),
-        (
-            "track: fixed, holds: gpro",
-            "'So.': there is no recipe 'gpro'; did you mean gspo, grpo or gigpo?",
-        ),
-    ],
-)
-def test_a_claim_about_nothing_is_a_mistake(
-    tmp_path: Path, tiny_tracks: Path, claim: str, message: str
-) -> None:
-    del tiny_tracks
-    path = tmp_path / "claims.yaml"
-    path.write_text(f"claims: [{{claim: So., {claim}}}]")
-    with pytest.raises(UserError) as refused:
-        read_claims(path)
-    assert str(refused.value) == f"{path}: {message}"
+CLAIM = "claims: [{claim: So., track: "
+PILOT = "pilots: [{why: So., seed: 0, track: "
 
 
 @pytest.mark.parametrize(
-    ("pilot", "message"),
+    ("line", "message"),
     [
-        ("track: mth, recipe: grpo", "'So.': there is no track 'mth'; did you mean math?"),
-        ("track: math, recipe: gpo", "'So.': there is no recipe 'gpo'; did you mean gspo"),
+        (f"{CLAIM}mth, holds: grpo}}]", "there is no track 'mth'; did you mean math?"),
+        (
+            f"{CLAIM}fixed, compared: grpo, against: [mixe]}}]",
+            "there is no track 'mixe'; did you mean mixed or fixed?",
+        ),
+        (
+            f"{CLAIM}fixed, also: [mat], collapses: grpo, holds: gspo}}]",
+            "there is no track 'mat'; did you mean math or fast?",
+        ),
+        (
+            f"{CLAIM}fixed, holds: gpro}}]",
+            "there is no recipe 'gpro'; did you mean gspo, grpo or gigpo?",
+        ),
+        (f"{PILOT}mth, recipe: grpo}}]", "there is no track 'mth'; did you mean math?"),
+        (
+            f"{PILOT}math, recipe: gpro}}]",
+            "there is no recipe 'gpro'; did you mean gspo, grpo or gigpo?",
+        ),
     ],
 )
-def test_a_pilot_run_of_nothing_is_a_mistake(
-    tmp_path: Path, tiny_tracks: Path, pilot: str, message: str
+def test_a_claim_or_a_pilot_run_of_nothing_is_a_mistake(
+    tmp_path: Path, tiny_tracks: Path, line: str, message: str
 ) -> None:
     del tiny_tracks
     path = tmp_path / "claims.yaml"
-    path.write_text(f"pilots: [{{why: So., seed: 0, {pilot}}}]")
+    path.write_text(line)
     with pytest.raises(UserError) as refused:
         read_claims(path)
-    assert message in str(refused.value)
+    assert str(refused.value) == f"{path}: 'So.': {message}"
