@@ -25,7 +25,7 @@ from benchmark.flat import flat
 from benchmark.logs.lines import Start, TrackClaim
 from benchmark.logs.training_log import TrainingLog
 from benchmark.models import ModelIdentity
-from benchmark.submissions.checks.log_schedule import divergence, early_stop
+from benchmark.stability.run_end import divergence, early_stop
 from benchmark.submissions.format.texts import skeleton
 from benchmark.track_schema import FREE, LEARNING_RATE, METHOD, RateGrid, Track, deviations
 from benchmark.versions import PROGRAM

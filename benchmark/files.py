@@ -122,13 +122,7 @@ def replace_folder(fresh: Path, kept: Path) -> None:
         OSError: The disk failed.
     """
     old = kept.with_name(f"{kept.name}.old")
-    for path in fresh.rglob("*"):
-        if path.is_file():
-            descriptor = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+    sync_tree(fresh)
     shutil.rmtree(old, ignore_errors=True)
     if kept.exists():
         kept.rename(old)
@@ -137,9 +131,20 @@ def replace_folder(fresh: Path, kept: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
+def sync_tree(folder: Path) -> None:
+    """Make a folder with all that is in it survive a power cut."""
+    for path in (*folder.rglob("*"), folder):
+        if path.is_dir() or path.is_file():
+            _sync(path)
+
+
 def sync_folder(folder: Path) -> None:
     """Make the folder's entries (new and renamed files) survive a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
+    _sync(folder)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

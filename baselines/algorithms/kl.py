@@ -10,7 +10,8 @@ from baselines.algorithms.masked import counted_tokens
 
 Estimator = Literal["k1", "k2", "k3"]
 
-_LOG_RATIO_LIMIT = 20.0
+LOG_RATIO_LIMIT = 20.0
+"""Largest absolute log-ratio of a token, wherever one is made a ratio or an estimate."""
 
 
 def kl(
@@ -52,7 +53,7 @@ def kl(
     distances = reference_log_probs.detach() - log_probs
     if response_mask is not None:
         distances = distances.where(counted_tokens(response_mask, distances), 0.0)
-    distances = distances.clamp(-_LOG_RATIO_LIMIT, _LOG_RATIO_LIMIT)
+    distances = distances.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
     if estimator == "k1":
         estimates = -distances
     elif estimator == "k2":

@@ -31,7 +31,7 @@ from baselines.inits.registry import find_model
 from baselines.training.tracking import check_trackers
 from benchmark.engines.core.chat import Chat, quiet_transformers
 from benchmark.engines.transformers.tree_attention import use_tree_attention
-from benchmark.files import replace_folder
+from benchmark.files import replace_folder, sync_tree, write_atomically
 from benchmark.flat import tracker_values
 from tasks.chat.messages import images_of, text_of
 from tasks.errors import UserError
@@ -241,22 +241,25 @@ def _train(
         for group in optimizer.param_groups:
             group["lr"] = learning_rate
         loss, hits = _backward(accelerator, model, chat, batch, tokens)
-        grad_norm = accelerator.clip_grad_norm_(model.parameters(), training.max_grad_norm)
-        optimizer.step()
-        optimizer.zero_grad()
+        grad_norm = float(accelerator.clip_grad_norm_(model.parameters(), training.max_grad_norm))
         loss, hits = accelerator.reduce(
             torch.tensor([loss, hits], device=accelerator.device), "sum"
         ).tolist()
+        for name, value in (("loss", loss), ("gradient's norm", grad_norm)):
+            if not math.isfinite(value):
+                raise UserError(
+                    f"the {name} is {value} at step {step}: lower training.learning_rate"
+                )
+        optimizer.step()
+        optimizer.zero_grad()
         progress = CloningProgress(
             step=step,
             loss=loss,
             token_accuracy=hits,
-            grad_norm=float(grad_norm),
+            grad_norm=grad_norm,
             learning_rate=learning_rate,
             seconds=round(time.monotonic() - began, 2),
         )
-        if not math.isfinite(loss):
-            raise UserError(f"the loss is {loss} at step {step}: lower training.learning_rate")
         accelerator.log(asdict(progress), step=step)
         if accelerator.is_main_process:
             with (out / LOG).open("a", encoding="utf-8") as log:
@@ -330,7 +333,9 @@ def _save_checkpoint(accelerator: Accelerator, out: Path, step: int, started: st
     accelerator.save_state(str(fresh))
     accelerator.wait_for_everyone()
     if accelerator.is_main_process:
-        (fresh / "step").write_text(f"{step} {started}")
+        # It says that the rest is whole: it comes when that is on the disk.
+        sync_tree(fresh)
+        write_atomically(fresh / "step", f"{step} {started}".encode())
         replace_folder(fresh, out / _CHECKPOINT)
     accelerator.wait_for_everyone()
 
@@ -360,7 +365,7 @@ def _resume(accelerator: Accelerator, out: Path, started: str) -> int:
     step = int(step_text)
     if accelerator.is_main_process:
         lines = (out / LOG).read_text("utf-8").splitlines(keepends=True)
-        (out / LOG).write_text("".join(lines[:step]), "utf-8")
+        write_atomically(out / LOG, "".join(lines[:step]).encode())
     return step
 
 

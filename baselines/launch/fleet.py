@@ -15,8 +15,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from baselines.launch.child import Child
 from baselines.launch.plan import Command, killed_text
-from baselines.study.child import Child
 from benchmark.engines.core.base import EngineDown, EngineNotStarted
 from tasks.texts import counted
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from accelerate import Accelerator
 
-from baselines.algorithms.kl import kl
+from baselines.algorithms.kl import LOG_RATIO_LIMIT, kl
 from baselines.config.run import TrainingRun
 from baselines.config.schema import TrainConfig
 from baselines.learning.adamw import set_learning_rate
@@ -331,7 +331,10 @@ class Learner:
         if cap is None:
             return [None] * len(rows)
         return [
-            (log_probs - torch.from_numpy(row.engine_log_probs)).clamp(-20, 20).exp().clamp(max=cap)
+            (log_probs - torch.from_numpy(row.engine_log_probs))
+            .clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
+            .exp()
+            .clamp(max=cap)
             for row, log_probs in zip(rows, _all(plain), strict=True)
         ]
 

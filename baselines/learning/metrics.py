@@ -9,7 +9,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import gather_object
 
-from baselines.algorithms.kl import kl, masked_statistics
+from baselines.algorithms.kl import LOG_RATIO_LIMIT, kl, masked_statistics
 from baselines.learning.optimizer_steps import Tensors
 from baselines.learning.tally import UpdateStats
 from baselines.rollouts.rows import Row
@@ -35,8 +35,6 @@ _FIRST = (
     ),
     _ENGINE,
 )
-_LIMIT = 20.0
-"""Of a log-ratio before it is made a ratio."""
 _HOST_UNIT = 2**20
 """`ru_maxrss` is in KiB."""
 
@@ -49,15 +47,15 @@ def update_metrics(tally: UpdateStats) -> Metrics:
     if not len(ratios):
         return {"policy/optimizer_steps": 0, "policy/skipped_steps": tally.skipped, **of_critic}
     row_ratios = np.abs(np.concatenate(tally.row_ratios))
-    weights = np.exp(np.clip(ratios.astype(np.float64), -_LIMIT, _LIMIT))
-    distances = torch.from_numpy(weights - 1 - np.clip(ratios, -_LIMIT, _LIMIT))
+    weights = np.exp(np.clip(ratios.astype(np.float64), -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT))
+    distances = torch.from_numpy(weights - 1 - np.clip(ratios, -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT))
     moved = masked_statistics(distances, torch.ones_like(distances))
     low, middle, high = np.quantile(weights, [0.01, 0.5, 0.99])
     return {
         "tokens/trained": len(ratios),
         "policy/loss": _mean(tally.losses),
         "policy/grad_norm": _mean(tally.grad_norms),
-        "policy/grad_norm_max": max(tally.grad_norms, default=None),
+        "policy/grad_norm_max": float(np.max(tally.grad_norms)) if tally.grad_norms else None,
         "policy/entropy": float(np.concatenate(tally.entropies).mean(dtype=np.float64)),
         "policy/optimizer_steps": len(tally.losses),
         "policy/skipped_steps": tally.skipped,
@@ -122,7 +120,7 @@ def engine_metrics(rows: Sequence[Row], trainer: Tensors, version: int) -> Metri
             gaps.append(log_probs.float().numpy()[drawn] - row.engine_log_probs[drawn])
     if not gaps:
         return {}
-    gap = np.clip(np.concatenate(gaps).astype(np.float64), -_LIMIT, _LIMIT)
+    gap = np.clip(np.concatenate(gaps).astype(np.float64), -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
     k3 = np.expm1(gap) - gap
     return {
         "engine/k1": float(-gap.mean()),

@@ -152,9 +152,7 @@ class Collector:
                 chosen = dynamic.collect(wanted - len(kept), judged, attempt)
                 kept += [batch[index] for index in chosen.kept]
                 again = chosen.again
-        if all(episode.error for group in drawn for episode in group.episodes):
-            error = drawn[0].episodes[0].error
-            raise UserError(f"no episode of update {update} could be played: {error}")
+        check_played(drawn, update)
         return PlayedRollout(tuple(kept), tuple(drawn), attempt)
 
     async def _batch(self, count: int) -> list[PlayedGroup]:
@@ -209,6 +207,17 @@ class Collector:
         if rollout.concurrency is None:
             return max(jobs, 1)
         return rollout.concurrency // (1 + (rollout.max_staleness or 0))
+
+
+def check_played(drawn: Sequence[PlayedGroup], update: int) -> None:
+    """Check that something was played to learn from.
+
+    Raises:
+        UserError: Every episode ended in an error.
+    """
+    errors = [episode.error for group in drawn for episode in group.episodes]
+    if all(errors):
+        raise UserError(f"no episode of update {update} could be played: {errors[0]}")
 
 
 def _outcomes(group: PlayedGroup, dynamic: Dynamic) -> Sequence[float]:

@@ -353,8 +353,9 @@ def _metrics_of(drawn: Sequence[PlayedGroup], tries: int) -> dict[str, float | N
     turns = sum(episode.turns for episode in episodes)
     lengths = [tokens for episode in episodes for tokens in episode.response_tokens]
     count = len(episodes)
-    returns = [[e.episode_return for e in group.episodes] for group in drawn]
-    uniform = sum(len(set(group)) == 1 for group in returns)
+    # As what is learned from: errors say nothing.
+    returns = [[e.episode_return for e in group.episodes if e.error is None] for group in drawn]
+    uniform = sum(len(set(group)) <= 1 for group in returns)
 
     def mean(values: Sequence[float]) -> float:
         return math.fsum(values) / len(values) if values else math.nan
@@ -374,7 +375,7 @@ def _metrics_of(drawn: Sequence[PlayedGroup], tries: int) -> dict[str, float | N
         "rollout/episodes": count,
         "rollout/groups": len(drawn),
         "rollout/uniform_groups": uniform / len(drawn),
-        "rollout/group_std": mean([statistics.pstdev(group) for group in returns]),
+        "rollout/group_std": mean([statistics.pstdev(group) for group in returns if group]),
         "rollout/tries": tries,
         "rollout/errors": sum(e.error is not None for e in episodes),
         "rollout/lost_turns": sum(e.lost_turns for e in episodes),

@@ -1,7 +1,5 @@
 """Turns a finished run into the files of its cell."""
 
-import subprocess
-from pathlib import Path
 from typing import Final
 
 from baselines.study.cells import (
@@ -20,13 +18,12 @@ from baselines.training.checkpoints import LAST
 from benchmark.evaluation.run_folder import read_manifest
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import folder_sha256
-from benchmark.submissions.checks.log_schedule import early_stop
+from benchmark.stability.run_end import early_stop
 from benchmark.versions import versions
 from tasks.errors import UserError
 
 EVALUATION: Final = "eval"
 """Folder of the evaluation, in that of its run."""
-_ROOT = Path(__file__).parents[2]
 
 
 def keep(cell: Cell, setting: StudySetting) -> Finished:
@@ -63,33 +60,22 @@ def keep(cell: Cell, setting: StudySetting) -> Finished:
         if weights != folder_sha256(folder / LAST):
             raise UserError(f"{evaluation} was not played by {folder / LAST}; remove {evaluation}")
     assert weights is not None
-    spent = read_state(folder).cpu_seconds
+    state = read_state(folder)
     facts = CellFacts(
         track=current_track.track.claim,
         recipe=cell.recipe,
         seed=cell.seed,
         learning_rate=rate,
         weights=weights,
-        cpu_seconds={step: round(value, 1) for step, value in spent.items()},
+        cpu_seconds={step: round(value, 1) for step, value in state.cpu_seconds.items()},
         log_bytes=None if log is None else (folder / LOG).stat().st_size,
         episodes_bytes=len(record_lines(evaluation)),
         evaluation=manifest,
         versions=versions(),
-        commit=_commit(),
+        commit=state.commits[0] if state.commits else None,
+        later_commits=state.commits[1:],
     )
     write_cell(CellFiles(setting.results, cell), facts, folder, evaluation)
     finished = read_cell(setting.results, cell)
     assert finished is not None
     return finished
-
-
-def _commit() -> str | None:
-    """The commit of the code, `-dirty` if files were changed; None outside of a checkout."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    try:
-        found = subprocess.run(  # noqa: S603 - our own command
-            command, cwd=_ROOT, capture_output=True, text=True, check=False
-        )
-    except FileNotFoundError:
-        return None
-    return found.stdout.strip() or None

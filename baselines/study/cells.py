@@ -58,7 +58,9 @@ class CellFacts(Strict):
         episodes_bytes: Length of the records, uncompressed.
         evaluation: `run.json` of the evaluation.
         versions: Versions of this program, Python and the libraries that matter.
-        commit: Commit of the code; null outside of a checkout.
+        commit: Commit of the code that the run began with; null outside of a checkout. In older
+            files, which have no `later_commits`: the commit that was there when it had ended.
+        later_commits: Others that it went on with, in order, after it had been stopped.
     """
 
     schema_version: Literal[1] = 1
@@ -73,6 +75,7 @@ class CellFacts(Strict):
     evaluation: Manifest
     versions: dict[str, str]
     commit: str | None
+    later_commits: tuple[str, ...] | None = None
 
     @property
     def own_seconds(self) -> float:

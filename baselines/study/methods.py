@@ -25,9 +25,9 @@ from benchmark.stability.collapse import (
     collapse_update,
     judged_success,
 )
+from benchmark.stability.run_end import early_stop
 from benchmark.stats.intervals import Interval, wilson
 from benchmark.stats.paired import Side, score_difference
-from benchmark.submissions.checks.log_schedule import early_stop
 
 BUSY, BUSY_ASYNC = 0.9, 1.1
 """Processor time over wall time of a training that has not waited for cores; of one that plays

@@ -10,12 +10,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from baselines.launch.child import GRACE, Child, process_start
 from baselines.study.cell_of_run import EVALUATION, keep
 from baselines.study.cells import INIT, Finished
-from baselines.study.child import GRACE, Child, process_start
 from baselines.study.rates import keep_rate, known_rate, share_tuning, tuning_commands
 from baselines.study.schema import Cell
-from baselines.study.workspace import RunState, StudySetting, read_state, write_state
+from baselines.study.workspace import RunState, StudySetting, code_commit, read_state, write_state
 from baselines.training.checkpoints import LAST
 from benchmark.engines.core.devices import AVX2
 from benchmark.files import lock_folder
@@ -37,6 +37,7 @@ class _Job:
     step: str
     child: Child
     cpu: dict[str, float]
+    commits: tuple[str, ...]
     saved: float
 
     @property
@@ -48,7 +49,13 @@ class _Job:
     def save(self, pid: int | None, failure: str | None = None) -> None:
         """Write down how the job stands."""
         began = None if pid is None else process_start(pid)
-        state = RunState(cpu_seconds=self.cpu_seconds, pid=pid, began=began, failure=failure)
+        state = RunState(
+            cpu_seconds=self.cpu_seconds,
+            pid=pid,
+            began=began,
+            failure=failure,
+            commits=self.commits,
+        )
         write_state(self.folder, state)
         self.saved = time.monotonic()
 
@@ -149,9 +156,10 @@ def _begin(cell: Cell, setting: StudySetting) -> _Job:
         raise UserError(f"{folder} cannot be written: {error.strerror}") from error
     steps = _steps(cell, setting)
     step, arguments = next(steps)
-    cpu = read_state(folder).cpu_seconds
+    state = read_state(folder)
+    commits = _with_this_one(state.commits)
     child = Child([*setting.command, *arguments], folder / OUTPUT, AVX2)
-    job = _Job(cell, folder, steps, step, child, cpu, time.monotonic())
+    job = _Job(cell, folder, steps, step, child, state.cpu_seconds, commits, time.monotonic())
     try:
         job.save(child.pid)
     except BaseException:
@@ -193,9 +201,16 @@ def _advance(
     assert following is not None
     job.cpu = job.cpu_seconds
     job.step, arguments = following
+    job.commits = _with_this_one(job.commits)
     job.child = Child([*setting.command, *arguments], job.folder / OUTPUT, AVX2)
     job.save(job.child.pid)
     return True
+
+
+def _with_this_one(commits: tuple[str, ...]) -> tuple[str, ...]:
+    """The commits of a run, the one of the code as it is now among them."""
+    now = code_commit()
+    return commits if now is None or now in commits[-1:] else (*commits, now)
 
 
 def _last_line(path: Path) -> str:

@@ -1,5 +1,6 @@
 """The environment of a study: its folders, the state of its runs, its finished cells."""
 
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,8 +9,8 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from baselines.launch.child import process_start
 from baselines.study.cells import Finished, init_cell, outdated, read_cell, stem
-from baselines.study.child import process_start
 from baselines.study.current_tracks import CurrentTrack
 from baselines.study.schema import Cell
 from benchmark.files import write_atomically
@@ -19,6 +20,9 @@ from tasks.strict import Strict, first_fault
 COMMAND = (sys.executable, "-m", "benchmark.cli")
 """The program itself, as a process of its own."""
 STATE: Final = "study.json"
+_ROOT: Final = Path(__file__).parents[2]
+_RESULTS: Final = "baselines/results"
+"""Written by studies, so that a change there is not one of the code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +102,15 @@ class RunState(Strict):
         began: When it began (`process_start`), which tells it from a later process of its number;
             null in files of older versions.
         failure: Why the last process failed; null if it did not.
+        commits: Of the code that its processes began with (`code_commit`), in order, repetitions
+            left out; none outside of a checkout, or from before this was noted.
     """
 
     cpu_seconds: dict[str, float]
     pid: int | None
     began: int | None = None
     failure: str | None
+    commits: tuple[str, ...] = ()
 
     @property
     def is_running(self) -> bool:
@@ -130,6 +137,31 @@ def read_state(folder: Path) -> RunState:
     except ValidationError as error:
         reason = first_fault(error)
         raise UserError(f"{path}: {reason}; remove it to count the time from 0") from error
+
+
+def code_commit() -> str | None:
+    """The commit of the code, `-dirty` if a file other than results has changed.
+
+    None outside of a checkout.
+    """
+    code = ("--", ".", f":(exclude){_RESULTS}")
+    try:
+        commit = _git("rev-parse", "HEAD")
+        changed = _git("status", "--porcelain", "--untracked-files=no", *code)
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        return None
+    return f"{commit}-dirty" if changed else commit
+
+
+def _git(*arguments: str) -> str:
+    found = subprocess.run(  # noqa: S603 - our own command
+        ["git", *arguments],  # noqa: S607 - the user's git
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return found.stdout.strip()
 
 
 def write_state(folder: Path, state: RunState) -> None:

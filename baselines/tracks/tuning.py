@@ -13,7 +13,7 @@ from typing import Final
 from baselines.config.run import TrainingRun
 from baselines.config.schema import TrainConfig
 from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
-from benchmark.submissions.checks.log_schedule import divergence
+from benchmark.stability.run_end import divergence
 from benchmark.track_schema import RateGrid
 
 TUNING: Final = "tuning"

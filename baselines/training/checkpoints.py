@@ -25,7 +25,7 @@ from baselines.learning.lora import has_updates, merged, write_updates
 from baselines.learning.sharding import full_weights, is_sharded
 from baselines.training.tracking import facts_of
 from benchmark.engines.core.chat import Chat
-from benchmark.files import replace_folder
+from benchmark.files import replace_folder, sync_tree, write_atomically
 from benchmark.logs.training_log import LOG, read_training_log
 from tasks.errors import UserError
 from tasks.texts import digest_text, first_line
@@ -104,8 +104,10 @@ def save_last(
                 # Tied weights are one tensor under two names, which safetensors does not take.
                 copies = {name: value.cpu().clone().contiguous() for name, value in older.items()}
                 save_file(copies, fresh / _STATE / _OLDER)
+            # The facts say that the rest is whole: they come when it is on the disk.
+            sync_tree(fresh)
             facts = json.dumps(asdict(state), indent=1) + "\n"
-            (fresh / _STATE / _FACTS).write_text(facts, "utf-8")
+            write_atomically(fresh / _STATE / _FACTS, facts.encode())
             replace_folder(fresh, folder / LAST)
     accelerator.wait_for_everyone()
 

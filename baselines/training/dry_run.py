@@ -13,7 +13,7 @@ from accelerate import Accelerator
 from baselines.config.layout import Layout
 from baselines.learning.learner import Learner
 from baselines.learning.metrics import memory_metrics
-from baselines.rollouts.collector import Collector, TaskSource
+from baselines.rollouts.collector import Collector, TaskSource, check_played
 from baselines.rollouts.process_shards import ProcessShards
 from baselines.rollouts.rows import PlayedGroup, training_protocol
 from baselines.training.fit import memory_of
@@ -159,6 +159,7 @@ async def measure(
         places = collector.next_places(count)
         groups = players.together(await collector.play(players.mine(places)))
         played = time.monotonic() - began
+    check_played(groups, 1)
     rows = sorted((row for group in groups for row in group.rows), key=lambda row: row.key)
     learner.set_learning_rate(0.0)
     began = time.monotonic()

@@ -10,8 +10,8 @@ from baselines.training.samples import SAMPLES
 from baselines.training.validation import Validator
 from benchmark.logs.training_log import TrainingLog
 from benchmark.stability.collapse import should_stop, skipped_text
+from benchmark.stability.run_end import divergence
 from benchmark.stats.formatting import percent_text
-from benchmark.submissions.checks.log_schedule import divergence
 
 log = logging.getLogger(__name__)
 

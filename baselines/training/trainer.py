@@ -8,7 +8,7 @@ aggregation in `Learner.steps`.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -36,11 +36,10 @@ from baselines.training.tracking import tracker_settings
 from baselines.training.validation import Validator
 from benchmark.engines.core.base import Engine
 from benchmark.engines.core.chat import Chat, quiet_transformers
-from benchmark.engines.core.devices import DEVICE_NAME, as_on_text, instructions, obstacle, threads
+from benchmark.engines.core.devices import DEVICE_NAME, unrepeatable
 from benchmark.engines.core.metered import MeteredEngine
 from benchmark.flat import tracker_values
 from benchmark.hosts.choose import EnvPool
-from benchmark.logs.lines import Start
 from benchmark.logs.schedule import learning_rate_of
 from benchmark.logs.training_log import (
     LOG,
@@ -175,30 +174,17 @@ class Trainer:
             earlier = read_training_log(self.run.folder / LOG)
             self.validator.recall(earlier.validations)
             self._early_stopping.recall(earlier, counted=self.state.skipped is not None)
-            self._say_where(earlier.start)
+            began, here = (
+                facts.get(DEVICE_NAME) for facts in (earlier.start.engine, self.engine.describe())
+            )
+            if (why := unrepeatable(began, here)) and self.accelerator.is_main_process:
+                log.warning("the run began on %s and continues on %s: %s", began, here, why)
         await self._hand_over()
         if self.older is not None and self.older_weights is not None:
             await self.older.load_weights(self.older_weights.items(), self.state.older_version)
         # That of the init, or one that the run was stopped in.
         if self.state.validated < self.state.update and self._validation_due(self.state.update):
             await self._validate()
-
-    def _say_where(self, start: Start) -> None:
-        """Warn if the run began on a CPU that computes otherwise: bits cannot be repeated then."""
-        began, here = start.engine.get(DEVICE_NAME), self.engine.describe().get(DEVICE_NAME)
-        kinds = instructions(began), instructions(here)
-        if None in kinds or not self.accelerator.is_main_process:
-            return
-        why = obstacle(began)
-        if why is None and kinds[0] == kinds[1] and threads(began) == threads(here):
-            return
-        variables = as_on_text(began, here) if why is None else ""
-        log.warning(
-            "the run began on %s and continues on %s: it cannot be repeated bit for bit%s",
-            began,
-            here,
-            f", unless you stop it and set {variables}" if variables else "",
-        )
 
     def stop(self) -> None:
         """Stop with a checkpoint: at once while episodes are played, else before the next ones.
@@ -331,20 +317,28 @@ class Trainer:
 
         Also the init's, before anything is played: a server may still have those of another run.
         """
-        dtype = torch.bfloat16 if self.run.weights_dtype == "bfloat16" else torch.float32
         # A sleeping engine takes its memory back here.
         with memory_advice(self.config.optimization):
-            weights = self.learner.weights(not self.shards.main_alone, dtype, self.state.update)
+            weights = self._weights()
             self._handed_gib = sum(w.numel() * w.element_size() for w in weights.values()) / 2**30
             await self.engine.load_weights(weights.items(), self.state.update)
         await self._sync.after_sync(weights)
+
+    def _weights(self) -> Mapping[str, torch.Tensor]:
+        """The policy's weights in the engine's type; all processes must ask.
+
+        An engine would round to the nearest number, which loses LoRA's updates.
+        """
+        narrow = "bfloat16" in (self.run.weights_dtype, self.engine.describe().get("dtype"))
+        dtype = torch.bfloat16 if narrow else torch.float32
+        return self.learner.weights(not self.shards.main_alone, dtype, self.state.update)
 
     async def _refresh(self) -> None:
         """Bring the older policy of cross-policy sampling up to date, where that is due."""
         chosen, number = self.config.sampling.cross_policy, self.state.update
         if self.older is None or chosen is None or not chosen.refresh_due(number):
             return
-        weights = self.learner.weights()
+        weights = self._weights()
         self.older_weights = {name: value.detach().clone() for name, value in weights.items()}
         self.state = replace(self.state, older_version=number)
         await self.older.load_weights(self.older_weights.items(), number)

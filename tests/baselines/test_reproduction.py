@@ -19,8 +19,8 @@ from benchmark.commands_of_entry import commands_of
 from benchmark.flat import flat
 from benchmark.logs.lines import Start
 from benchmark.logs.training_log import TrainingLog, parse_training_log, read_training_log
+from benchmark.stability.run_end import divergence
 from benchmark.submissions.check import read_accepted
-from benchmark.submissions.checks.log_schedule import divergence
 from benchmark.submissions.format.schema import Submission
 from benchmark.submissions.reading.folder import read_submission
 from tasks.errors import UserError

@@ -7,11 +7,9 @@ from typing import Literal, Self
 import torch
 from torch import Tensor
 
+from baselines.algorithms.kl import LOG_RATIO_LIMIT
 from baselines.algorithms.masked import counted_tokens
 from baselines.algorithms.part import Choice, NotNegative, Part
-
-LOG_RATIO_LIMIT = 20.0
-"""Largest absolute log-ratio of a token."""
 
 
 @dataclass(frozen=True, slots=True)

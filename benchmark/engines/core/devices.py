@@ -122,6 +122,28 @@ def as_on_text(name: object, here: object = None) -> str:
     return " ".join(f"{variable}={value}" for variable, value in as_on(name, here).items())
 
 
+def unrepeatable(began: object, here: object) -> str | None:
+    """Why a run that goes on elsewhere cannot be repeated to the bit, and what would change that.
+
+    Args:
+        began: The `cpu_name` of where it began.
+        here: Of where it goes on.
+
+    Returns:
+        The end of a sentence; None if it can be repeated, or one of them is not a CPU.
+    """
+    kinds = instructions(began), instructions(here)
+    if None in kinds:
+        return None
+    alike = kinds[0] == kinds[1] and threads(began) == threads(here)
+    why = obstacle(began)
+    if why is None and alike:
+        return None
+    variables = as_on_text(began, here) if why is None else ""
+    remedy = f", unless you stop it and set {variables}" if variables else ""
+    return f"it cannot be repeated bit for bit{remedy}"
+
+
 def repeating(name: object) -> dict[str, str]:
     """The environment of a command that repeats what another CPU computed.
 

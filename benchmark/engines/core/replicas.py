@@ -28,6 +28,7 @@ from benchmark.engines.core.base import (
     Generation,
     Request,
 )
+from benchmark.engines.core.homes import Homes
 from benchmark.hosts.worker import end_with
 from tasks.errors import UserError
 from tasks.texts import counted
@@ -35,8 +36,6 @@ from tasks.texts import counted
 log = logging.getLogger(__name__)
 
 DEVICES: Final = "CUDA_VISIBLE_DEVICES"
-MEMORY: Final = 65_536
-"""Episodes whose replica is remembered; older ones are forgotten first."""
 STOP_SECONDS: Final = 30.0
 """For a replica to end by itself."""
 
@@ -59,7 +58,7 @@ class ReplicatedEngine(Engine):
         self.name = name
         self._build = build
         self._replicas = [_Replica(device) for device in devices]
-        self._homes: dict[int, _Replica] = {}
+        self._homes: Homes[_Replica] = Homes()
         self._facts: dict[str, Any] = {}
 
     async def __aenter__(self) -> Self:
@@ -89,7 +88,7 @@ class ReplicatedEngine(Engine):
 
     async def generate(self, request: Request) -> Generation:
         """Have one replica answer; see `Engine.generate`."""
-        replica = self._home(request.affinity)
+        replica = self._homes.choose(request.affinity, self._replicas)
         # The episode stays here: only scripted policies look at it.
         bare = replace(request, episode=cast("Any", None))
         return cast("Generation", await replica.call("generate", bare))
@@ -97,20 +96,12 @@ class ReplicatedEngine(Engine):
     async def prompt_text(self, request: Request, generation: Generation) -> str | None:
         """The prompt's text; see `Engine.prompt_text`."""
         bare = replace(request, episode=cast("Any", None))
-        replica = self._home(request.affinity)
+        replica = self._homes.choose(request.affinity, self._replicas)
         return cast("str | None", await replica.call("prompt_text", bare, generation))
 
     def describe(self) -> dict[str, Any]:
         """The facts of one replica, and how many there are."""
         return {**self._facts, "data_parallel_size": len(self._replicas)}
-
-    def _home(self, affinity: int) -> "_Replica":
-        home = self._homes.get(affinity)
-        if home is None:
-            home = self._homes[affinity] = min(self._replicas, key=lambda one: one.load)
-            if len(self._homes) > MEMORY:
-                del self._homes[next(iter(self._homes))]
-        return home
 
     async def _stop(self) -> None:
         await asyncio.gather(*(replica.stop() for replica in self._replicas))

@@ -5,12 +5,10 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from benchmark.engines.core.base import EngineDown
+from benchmark.engines.core.homes import Homes
 from benchmark.engines.server.endpoint import Endpoint
 from benchmark.engines.server.exchange import RetryableError
 from tasks.errors import UserError
-
-MEMORY = 65_536
-"""Episodes whose endpoint is remembered; older ones are forgotten first."""
 
 PROBE_FIRST_WAIT = 0.25
 PROBE_LONGEST_WAIT = 10.0
@@ -39,7 +37,7 @@ class Pool:
         self.endpoints = tuple(endpoints)
         self._probe = probe
         self._patience = patience
-        self._homes: dict[int, Endpoint] = {}
+        self._homes: Homes[Endpoint] = Homes()
         self._watches: dict[Endpoint, asyncio.Task[None]] = {}
         self._revived = asyncio.Event()
 
@@ -55,13 +53,7 @@ class Pool:
         """
         while not (well := [one for one in self.endpoints if one.down is None]):
             await self._wait_for_any()
-        open_ = [one for one in well if one is not avoid] or well
-        idlest = min(open_, key=lambda one: one.load)
-        home = self._homes.get(affinity)
-        if home is None or home not in open_ or home.load > 2 * idlest.load + 8:
-            self._remember(affinity, idlest)
-            return idlest
-        return home
+        return self._homes.choose(affinity, [one for one in well if one is not avoid] or well)
 
     def report(self, endpoint: Endpoint) -> None:
         """Have an endpoint probed after a failure that may be its own."""
@@ -80,12 +72,6 @@ class Pool:
     def causes(self) -> str:
         """Why endpoints are out of service."""
         return "; ".join(f"{one.label}: {one.down}" for one in self.endpoints if one.down)
-
-    def _remember(self, affinity: int, endpoint: Endpoint) -> None:
-        self._homes.pop(affinity, None)
-        self._homes[affinity] = endpoint
-        if len(self._homes) > MEMORY:
-            del self._homes[next(iter(self._homes))]
 
     async def _wait_for_any(self) -> None:
         deadline = max(one.down_since for one in self.endpoints) + self._patience

@@ -8,56 +8,16 @@ a forgery that changes the configuration as well is not detected.
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 from benchmark.logs.schedule import learning_rate_of
 from benchmark.logs.training_log import TrainingLog
-from benchmark.stability.collapse import diverged, should_stop
+from benchmark.stability.run_end import MAX_COUNT, UpdateSchedule, early_stop, is_count, schedule_of
 from benchmark.submissions.checks.log_counts import AS_WRITTEN
 from benchmark.submissions.format.findings import Finding
 from tasks.texts import on_one_line
 
 WHOLE: Final = "send the whole log of a finished run"
-MAX_COUNT: Final = 2**31
-"""Of updates, groups and episodes in a configuration."""
-
-
-@dataclass(frozen=True, slots=True)
-class UpdateSchedule:
-    """How long a run is meant to be and how often it is validated, by its configuration.
-
-    Attributes:
-        updates: To be made.
-        every: Updates between two validations; None for none at all.
-    """
-
-    updates: int
-    every: int | None
-
-    def due(self, last: int) -> set[int]:
-        """Updates after which a run that ends at `last` has been validated."""
-        if self.every is None:
-            return set()
-        ends = {last} if last == self.updates else set()
-        return {*range(0, last + 1, self.every)} | ends
-
-
-def schedule_of(log: TrainingLog) -> UpdateSchedule | None:
-    """What the configuration says; None where it does not, as that of another trainer."""
-    configuration = log.start.configuration
-    optimization, validation = configuration.get("optimization"), configuration.get("validation")
-    if not isinstance(optimization, dict) or not isinstance(validation, dict):
-        return None
-    updates = optimization.get("updates")
-    if not _is_positive(updates) or "every" not in validation:
-        return None
-    every = validation["every"]
-    return UpdateSchedule(updates, every) if every is None or _is_positive(every) else None
-
-
-def _is_positive(value: Any) -> TypeGuard[int]:
-    return type(value) is int and 0 < value <= MAX_COUNT
 
 
 def _is_rate(value: Any) -> bool:
@@ -69,64 +29,20 @@ def _is_option(value: Any) -> bool:
 
 
 _READ: Final[Mapping[tuple[str, str], tuple[Callable[[Any], bool], str]]] = {
-    ("optimization", "updates"): (_is_positive, "a count"),
+    ("optimization", "updates"): (is_count, "a count"),
     ("optimization", "learning_rate"): (_is_rate, "a decimal number"),
     ("optimization", "warmup_updates"): (
         lambda n: type(n) is int and 0 <= n <= MAX_COUNT,
         "a count",
     ),
     ("optimization", "schedule"): (("constant", "linear").__contains__, "constant or linear"),
-    ("validation", "every"): (lambda n: n is None or _is_positive(n), "a count or null"),
-    ("rollout", "groups"): (_is_positive, "a count"),
-    ("rollout", "group_size"): (_is_positive, "a count"),
+    ("validation", "every"): (lambda n: n is None or is_count(n), "a count or null"),
+    ("rollout", "groups"): (is_count, "a count"),
+    ("rollout", "group_size"): (is_count, "a count"),
     ("sampling", "dynamic"): (_is_option, "an object or null"),
     ("sampling", "cross_policy"): (_is_option, "an object or null"),
 }
 """What is read of a configuration: section, name, what the trainer writes there, and in words."""
-
-
-def early_stop(log: TrainingLog) -> str | None:
-    """Why a run was ended before the last update that its configuration names.
-
-    The trainer writes nothing into a log when it stops (`--stop-on-collapse`, or steps that are not
-    finite): the reason is found again in what it had seen.
-
-    Returns:
-        The reason, as `benchmark.stability.collapse` gives it; None if the run came to its end,
-        the configuration does not name one, or there was no reason to stop.
-    """
-    schedule = schedule_of(log)
-    if schedule is None or not log.updates or log.updates[-1].update >= schedule.updates:
-        return None
-    if (reason := divergence(log)) is not None:
-        return reason
-    group_stds = log.series("rollout/group_std")
-    curves = [log.of_panel(panel) for panel in log.panels] or [()]
-    reasons = (
-        should_stop([line.success for line in c], [line.action_ok for line in c], group_stds)
-        for c in curves
-    )
-    return next((reason for reason in reasons if reason is not None), None)
-
-
-def divergence(log: TrainingLog) -> str | None:
-    """Why a run cannot have gone on: `benchmark.stability.collapse.diverged`, by its own limit."""
-    optimization = log.start.configuration.get("optimization")
-    limit = optimization.get("max_skipped") if isinstance(optimization, dict) else None
-    if not _is_positive(limit):
-        return None
-    made = log.series("policy/optimizer_steps")
-    reason = diverged(made, log.series("policy/skipped_steps"), limit)
-    if reason is not None or not _has_critic(log):
-        return reason
-    made = [float(loss is not None) for loss in log.series("critic/loss")]
-    return diverged(made, log.series("critic/skipped_steps"), limit)
-
-
-def _has_critic(log: TrainingLog) -> bool:
-    """Whether it uses GAE, which alone has a critic; of a plug-in this is not known."""
-    advantage = log.start.configuration.get("advantage")
-    return isinstance(advantage, dict) and advantage.get("name") == "gae"
 
 
 def check_schedule(log: TrainingLog) -> Iterator[Finding]:

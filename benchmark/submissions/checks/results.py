@@ -9,13 +9,13 @@ from benchmark.logs.curves import run_curves_of
 from benchmark.logs.lines import TrackClaim
 from benchmark.logs.training_log import TrainingLog
 from benchmark.models import ModelIdentity
+from benchmark.stability.run_end import early_stop, schedule_of
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import EventSummary, RecipeStability, recipe_stability
 from benchmark.stats.intervals import Interval, wilson
 from benchmark.stats.paired import PairedDifference, Side, mean_success
 from benchmark.stats.survival import EventOutcome, kaplan_meier
 from benchmark.submissions.checks.log_panels import matched_panels
-from benchmark.submissions.checks.log_schedule import early_stop, schedule_of
 from benchmark.submissions.checks.tracks import track_of
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from accelerate import Accelerator
 from pydantic import ValidationError
 from safetensors.torch import load_file
 
@@ -155,6 +156,23 @@ def test_processes_may_have_different_numbers_of_passes(tmp_path: Path) -> None:
         for out in ("alone", "1")
     ]
     assert logs[0] == pytest.approx(logs[1], rel=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("value", [math.inf, math.nan])
+def test_a_gradient_that_is_not_finite_is_not_applied(
+    value: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint with such weights would fail at every resume."""
+
+    def exploded(*_: object, **__: object) -> torch.Tensor:
+        return torch.tensor(value)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Accelerator, "clip_grad_norm_", exploded)
+        with pytest.raises(UserError, match=f"the gradient's norm is {value} at step 1: lower"):
+            clone(RECIPE, tmp_path)
+    assert not (tmp_path / "checkpoint").exists() and not (tmp_path / LOG).exists()
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """What was played becomes rows, token by token, and numbers of the log."""
 
 import asyncio
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -342,8 +341,8 @@ def test_numbers_of_what_was_played() -> None:
     alike = played_group([Trajectory(here, view(""), (plain,), lost, None)] * 3, 6, "turn", CONFIG)
     found = rollout_metrics([unequal, alike], tries=2)
     returns = [10.7 - 2 * PENALTY, -0.1, -0.6]
-    middle = sum(returns) / 3
-    deviation = math.sqrt(sum((value - middle) ** 2 for value in returns) / 3)
+    # Of the two that were played.
+    deviation = (returns[0] - returns[1]) / 2
     assert found == {
         "rollout/success": pytest.approx(2 / 6),
         "rollout/score": pytest.approx((8 + 8 - 0.6 - 3 * 0.1) / 6),
@@ -368,6 +367,16 @@ def test_numbers_of_what_was_played() -> None:
         "tokens/prompt": 2 + 3 + 1 + 1 + 3 * 3,
         "tokens/response": 1 + 2 + 3 + 10 + 3 * 2,
     }
+
+
+def test_an_error_makes_no_spread_in_a_group() -> None:
+    """Nothing is learned from it, or from plays that earned the same."""
+    whole = three_turns(job())
+    alike = played_group([whole, failed(job()), whole], 5, "turn", CONFIG)
+    nothing = played_group([failed(job())] * 2, 6, "turn", CONFIG)
+    found = rollout_metrics([alike, nothing], tries=1)
+    assert (found["rollout/uniform_groups"], found["rollout/group_std"]) == (1.0, 0.0)
+    assert found["rollout/errors"] == 3
 
 
 def test_numbers_of_a_mixture_are_those_of_each_task_too() -> None:

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from baselines.study import workspace
 from baselines.study.cells import CellFiles, init_cell, outdated, read_cell, read_plays
 from baselines.study.current_tracks import CurrentTrack
 from baselines.study.schema import Cell
-from baselines.study.workspace import read_state, survey
+from baselines.study.workspace import code_commit, read_state, survey
 from tasks.errors import UserError
+from tests.support.submissions.repositories import git
 from tests.support.training.study_cells import finish, rewrite
 
 CELL = Cell("fixed", "grpo", 0)
@@ -115,6 +117,27 @@ def test_records_that_are_not_the_whole_panel_are_refused(
     rewrite(found.place.facts, evaluation=evaluation)
     with pytest.raises(UserError, match="the fingerprint does not match the panels"):
         read_cell(results, init_cell("fixed"))
+
+
+def test_a_commit_is_dirty_where_code_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workspace, "_ROOT", tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert code_commit() is None
+    git(tmp_path, "init", "--quiet")
+    assert code_commit() is None  # nothing is committed
+    results = tmp_path / "baselines" / "results" / "rates.yaml"
+    results.parent.mkdir(parents=True)
+    for file in (results, tmp_path / "code.py"):
+        file.write_text("one")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "-m", "one")
+    commit = git(tmp_path, "rev-parse", "HEAD").strip()
+    results.write_text("written by a study")
+    assert code_commit() == commit
+    (tmp_path / "code.py").write_text("two")
+    assert code_commit() == f"{commit}-dirty"
 
 
 def test_the_state_of_a_run_below_a_file_cannot_be_read(tmp_path: Path) -> None:

@@ -131,6 +131,7 @@ def test_a_failing_run_is_reported_and_the_rest_goes_on(
     tuned = [Cell("tuned", recipe, seed) for recipe in RECIPES for seed in (0, 1)]
     cells = [read_cell(results, cell) for cell in tuned]
     assert all(cells)
+    assert all(cell.facts.later_commits == () for cell in cells if cell)
     # The tuning runs were made once for both seeds, and their cost is not that of a run.
     costs = [cell.facts.cpu_seconds.get("tune", 0.0) for cell in cells if cell]
     assert sum(cost > 1 for cost in costs) == len(RECIPES)
@@ -164,6 +165,7 @@ def test_a_study_that_is_stopped_and_killed_ends_with_the_logs_of_one_that_was_n
         assert one is not None
         assert other is not None
         assert one.facts.weights == other.facts.weights
+        assert one.facts.commit == other.facts.commit
         # Not the bytes: a resumed evaluation plays in other batches, whose last bits differ.
         assert read_plays(one) == read_plays(other)
         if one.log is not None:

@@ -268,6 +268,19 @@ def test_a_crash_while_the_first_checkpoint_is_written_leaves_none(tmp_path: Pat
     assert found(tmp_path) is None
 
 
+def test_a_first_checkpoint_whose_files_are_not_all_on_the_disk_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def power_cut(folder: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(checkpoints, "sync_tree", power_cut)
+    with pytest.raises(KeyboardInterrupt):
+        Training().save(tmp_path)
+    assert (tmp_path / f"{LAST}.new" / "model.safetensors").exists()
+    assert found(tmp_path) is None
+
+
 def test_a_crash_while_a_later_one_is_written_changes_nothing(tmp_path: Path) -> None:
     training = Training()
     training.save(tmp_path, update=1)

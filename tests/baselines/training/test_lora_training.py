@@ -2,13 +2,15 @@
 
 import asyncio
 import json
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
 from accelerate.state import AcceleratorState
+from safetensors.torch import load_file
 
 from baselines.inits.registry import find_model
 from benchmark.adapters import find_adapter
@@ -17,6 +19,7 @@ from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.logs.training_log import LOG, read_training_log
 from tests.support.training.logs import without_times
 from tests.support.training.lora_files import FILE, check_merged
+from tests.support.training.runs import train as train_here
 
 pytestmark = pytest.mark.slow
 INIT = find_model("tiny-sokoban").path
@@ -104,6 +107,39 @@ def test_bf16_with_recomputed_activations_starts_at_the_init(tmp_path: Path) -> 
     file = Path("/proc/cpuinfo")
     units = file.is_file() and "amx_bf16" in file.read_text().split()
     assert first["kl_init/mean"] <= (1e-6 if units else 0.0) and first["policy/grad_norm"] > 0
+
+
+class Narrow(TransformersEngine):
+    """Holds weights in bfloat16, and keeps what it is given."""
+
+    given: ClassVar[list[dict[str, torch.Tensor]]] = []
+
+    def __init__(self, folder: Path, *, deterministic: bool) -> None:
+        super().__init__(folder, dtype="bfloat16", deterministic=deterministic)
+
+    async def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
+        self.given.append({name: weight.clone() for name, weight in weights})
+        await super().load_weights(self.given[-1].items(), version)
+
+
+def test_updates_are_not_rounded_away_by_engines_that_hold_bfloat16(tmp_path: Path) -> None:
+    """The policy's engine and that of the older policy, which is brought up to date, too."""
+    own = ("optimization.lora.rank=4", "optimization.updates=2", "checkpoint_every=10")
+    older = ("sampling.cross_policy.refresh_every=2", "sampling.dynamic=null")
+    Narrow.given.clear()
+    train_here(tmp_path / "run", "agentrl_cross", (*own, *older), played_by=Narrow)
+    layer = "model.layers.0.mlp.up_proj.weight"
+    merged = load_file(tmp_path / "run" / "last" / "model.safetensors")[layer]
+    assert merged.dtype == torch.float32
+    nearest, last = merged.to(torch.bfloat16), Narrow.given[-2:]
+    for weights in last:
+        found = weights[layer]
+        assert found.dtype == torch.bfloat16
+        assert 0.1 < (found != nearest).float().mean() < 0.9
+        # Rounded at random, their mean is right: each draw is off by 2^-9 of a number at most.
+        error = (found.float() - merged).mean().abs()
+        assert error < merged.abs().mean() * 2**-8 * 5 / merged.numel() ** 0.5
+    assert len(Narrow.given) == 4  # twice for the policy and after the init, once for the older
 
 
 @pytest.mark.vllm

@@ -17,7 +17,7 @@ from baselines.rollouts.rows import Row
 from benchmark.engines.core.base import Engine, Generation, Request
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.logs.training_log import LOG, read_training_log
-from benchmark.submissions.checks.log_schedule import early_stop
+from benchmark.stability.run_end import early_stop
 from tasks.errors import UserError
 from tests.support.training.ranks import run_together
 from tests.support.training.runs import SMALL, train

@@ -17,7 +17,9 @@ import yaml
 from baselines.config.layers import resolve
 from baselines.config.schema import TrainConfig
 from benchmark.cli.main import EXIT_ENGINE_DOWN, EXIT_INTERRUPTED, EXIT_USER_ERROR, main
+from benchmark.engines.core.base import EngineError, Generation, Request
 from benchmark.engines.transformers.decoding import Decoder
+from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.files import lock_folder
 from benchmark.logs.foreign.tensorboard import PATTERN, read_tensorboard
 from benchmark.logs.training_log import LOG, read_training_log
@@ -328,6 +330,20 @@ def test_a_dry_run_says_what_it_would_be_and_leaves_nothing(
     assert "measured: 8 episodes of 2 groups played, and " in estimate
     each = 4 * parameters / 2**30
     assert f"weights {each:.2f}, gradients {each:.2f}, moments {2 * each:.2f}, " in estimate
+
+
+@pytest.mark.slow
+def test_a_dry_run_in_which_nothing_can_be_played_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def generate(self: TransformersEngine, request: Request) -> Generation:
+        raise EngineError("the model has no answer")
+
+    monkeypatch.setattr(TransformersEngine, "generate", generate)
+    assert train(tmp_path / "run", "--dry-run") == EXIT_USER_ERROR
+    said = capsys.readouterr().err
+    assert "no episode of update 1 could be played: EngineError: the model has no answer" in said
+    assert "Traceback" not in said
 
 
 @pytest.mark.slow

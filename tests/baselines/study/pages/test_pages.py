@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from baselines.launch.child import process_start
 from baselines.study.cells import init_cell
-from baselines.study.child import process_start
 from baselines.study.claims import read_claims
 from baselines.study.current_tracks import CurrentTrack, current_tracks_of
 from baselines.study.pages.claims_page import CLAIMS as CLAIMS_PAGE

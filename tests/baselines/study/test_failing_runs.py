@@ -1,27 +1,15 @@
-"""A child process of a study."""
+"""Runs that cannot be begun or end with an error, beside others."""
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from baselines.study import running
 from baselines.study.current_tracks import current_tracks_of
 from baselines.study.running import run_cells
 from baselines.study.schema import Cell
-from baselines.study.workspace import STATE, StudySetting
-
-GROUP = Path("/proc/self/autogroup")
-NICE = """
-import os
-from pathlib import Path
-from baselines.study.child import Child
-os.nice(7)
-child = Child(["sleep", "60"], None)
-print(Path(f"/proc/{child.pid}/autogroup").read_text(), os.getpriority(os.PRIO_PROCESS, child.pid))
-child.kill()
-"""
+from baselines.study.workspace import STATE, StudySetting, read_state
 
 
 def test_a_run_whose_state_is_damaged_fails_and_the_rest_goes_on(
@@ -45,11 +33,16 @@ def test_a_run_whose_state_is_damaged_fails_and_the_rest_goes_on(
     assert "train ended with exit code 3: no" in said["gspo"]
 
 
-@pytest.mark.skipif(not GROUP.exists(), reason="a kernel without groups of sessions")
-def test_a_child_is_as_nice_as_its_parent() -> None:
-    """It has a session of its own, and with it a group for the scheduler."""
-    made = subprocess.run(
-        [sys.executable, "-c", NICE], capture_output=True, text=True, check=True, timeout=60
-    )
-    nice = min(os.nice(0) + 7, 19)
-    assert f"nice {nice}\n {nice}" in made.stdout
+def test_a_run_knows_the_commits_that_it_was_made_with(
+    tmp_path: Path, tiny_tracks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = Cell("fixed", "grpo", 0)
+    command = (sys.executable, "-c", "raise SystemExit(3)")
+    tracks = current_tracks_of([cell], "study.yaml")
+    setting = StudySetting(tracks, tmp_path / "runs", tmp_path / "results", 1, command)
+    for commit in ("one", "two", "two", None, "one"):
+        monkeypatch.setattr(running, "code_commit", lambda now=commit: now)
+        run_cells(
+            [cell], setting, lambda cell, found: pytest.fail("finished"), lambda cell, why: None
+        )
+    assert read_state(setting.folder(cell)).commits == ("one", "two", "one")
