@@ -7,16 +7,20 @@ many submissions reads each of them once.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.models import ModelIdentity
-from benchmark.submissions.checks.logs import (
+from benchmark.submissions.checks.logs.begins import KnownStart, known_starts
+from benchmark.submissions.checks.logs.likeness import (
     Hashes,
+    Validations,
     all_hashes,
     first_digits,
     traced,
     traced_curves,
+    validated,
 )
 from benchmark.submissions.checks.results import Peer
 from benchmark.submissions.plays.play_hash import EpisodeKey, PlayHash
@@ -81,10 +85,12 @@ class AcceptedLog(NamedTuple):
     Attributes:
         hashes: `all_hashes` of it.
         updates: How many of its updates can be compared.
+        validations: `validated` of it; none of another trainer's.
     """
 
     hashes: Hashes
     updates: int
+    validations: Validations = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +103,7 @@ class AcceptedEntry:
         models: The weights of its checkpoints.
         runs: What was played.
         logs: Its training logs by their paths.
+        starts: What it says of inits.
     """
 
     folder: Path
@@ -104,19 +111,22 @@ class AcceptedEntry:
     models: tuple[ModelIdentity, ...]
     runs: tuple[AcceptedRun, ...]
     logs: Mapping[str, AcceptedLog]
+    starts: tuple[KnownStart, ...] = ()
 
     @classmethod
     def of(cls, entry: Entry) -> "AcceptedEntry":
         """Keep what is needed of an entry."""
+        validations = validations_of(entry)
         return cls(
             folder=entry.folder,
             peer=Peer.of(entry),
             models=tuple(point.checkpoint.model for point in entry.checkpoints),
             runs=tuple(map(AcceptedRun.of, entry.runs)),
             logs={
-                name: AcceptedLog(all_hashes(trace), len(trace))
+                name: AcceptedLog(all_hashes(trace), len(trace), validations.get(name, {}))
                 for name, trace in traces_of(entry).items()
             },
+            starts=known_starts(entry),
         )
 
 
@@ -125,6 +135,12 @@ def traces_of(entry: Entry) -> dict[str, list[Hashes]]:
     own = {str(p.log.path): traced(p.log) for p in entry.checkpoints if p.log is not None}
     foreign = [p.foreign.run for p in entry.checkpoints if p.foreign is not None]
     return own | {run.name: traced_curves(run) for run in foreign}
+
+
+def validations_of(entry: Entry) -> dict[str, Validations]:
+    """The validations in each of an entry's logs by this project's trainer, by its path."""
+    logs = [point.log for point in entry.checkpoints if point.log is not None]
+    return {str(log.path): validated(log) for log in logs}
 
 
 def trace_of(answers: Iterable[tuple[str, float | None]]) -> tuple[int, ...]:

@@ -27,9 +27,16 @@ from benchmark.submissions.checks.accepted_entries import (
     Traces,
     UnreadableEntry,
     traces_of,
+    validations_of,
 )
 from benchmark.submissions.checks.context import Context
-from benchmark.submissions.checks.logs import Hashes, equal_updates
+from benchmark.submissions.checks.logs.begins import check_begins
+from benchmark.submissions.checks.logs.likeness import (
+    Hashes,
+    Validations,
+    equal_updates,
+    equal_validations,
+)
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.format.texts import skeleton
@@ -60,7 +67,7 @@ honest runs not one episode is so."""
 def check_copies(entry: Entry, context: Context) -> list[Finding]:
     """Compare a submission's names, weights, records and logs with those of others."""
     mine = [AcceptedRun.of(run) for run in entry.runs]
-    logs = traces_of(entry)
+    logs, validations = traces_of(entry), validations_of(entry)
     findings: list[Finding] = []
     own = own_plays(entry.folder, context.reruns)
     taken: dict[str, set[EpisodeKey]] = {run.path: set() for run in mine}
@@ -78,12 +85,7 @@ def check_copies(entry: Entry, context: Context) -> list[Finding]:
                 taken[run.path] |= _equal(run, theirs)
                 if not _are_own(run, own):
                     findings += _check_policy(entry, run, theirs, context)
-        for path, known in other.logs.items():
-            for file, numbers in logs.items():
-                if equal := equal_updates(numbers, known.hashes):
-                    problem = f"{equal} updates have the same numbers as {folder}/{path}"
-                    fix = "send the logs of your own training runs"
-                    findings.append(Finding(file, "", problem, fix))
+        findings += _check_logs(entry, logs, validations, other)
         if len(findings) == before:
             findings += _check_order(entry, mine, logs, other, context)
     named = {finding.file for finding in findings}
@@ -93,6 +95,27 @@ def check_copies(entry: Entry, context: Context) -> list[Finding]:
         for finding in check_taken(run, taken[run.path])
         if finding.file not in named
     ]
+
+
+def _check_logs(
+    entry: Entry,
+    logs: Mapping[str, Sequence[Hashes]],
+    validations: Mapping[str, Validations],
+    other: AcceptedEntry,
+) -> Iterator[Finding]:
+    """Compare training logs: with one's own numbers, from where the same init begins."""
+    fix = "send the logs of your own training runs"
+    for (path, known), (file, numbers) in product(other.logs.items(), logs.items()):
+        name = f"{other.peer.folder}/{path}"
+        if equal := equal_updates(numbers, known.hashes):
+            problem = f"{equal} updates have the same numbers as {name}"
+            yield Finding(file, "", problem, fix)
+        elif equal := equal_validations(validations.get(file, {}), known.validations):
+            problem = f"{equal} validations after the init's are those of {name}"
+            yield Finding(file, "validations", problem, fix)
+    for point in entry.checkpoints:
+        if point.log is not None:
+            yield from check_begins(point, point.log, other.starts)
 
 
 def check_taken(run: AcceptedRun, taken: Collection[EpisodeKey]) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from benchmark.evaluation.replay import installed_panel
 from benchmark.hosts.choose import parallel_map
 from benchmark.hosts.policy_answers import Asked, first_other_answer
 from benchmark.submissions.checks.accepted_entries import SURE
-from benchmark.submissions.checks.logs import first_digits
+from benchmark.submissions.checks.logs.likeness import first_digits
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.reading.entry import REMAKE, ReadRun
 

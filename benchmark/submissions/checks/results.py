@@ -15,7 +15,7 @@ from benchmark.stability.seeds import EventSummary, RecipeStability, recipe_stab
 from benchmark.stats.intervals import Interval, wilson
 from benchmark.stats.paired import PairedDifference, Side, mean_success
 from benchmark.stats.survival import EventOutcome, kaplan_meier
-from benchmark.submissions.checks.log_panels import matched_panels
+from benchmark.submissions.checks.logs.panels import matched_panels
 from benchmark.submissions.checks.tracks import track_of
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
 

@@ -11,6 +11,7 @@ import pytest
 
 from baselines.inits.registry import read_registry
 from benchmark.cli.main import main
+from benchmark.stats.intervals import wilson
 from benchmark.submissions.check import check_submission, read_accepted
 from benchmark.submissions.checks.accepted_entries import AcceptedEntry
 from benchmark.submissions.checks.context import Context
@@ -19,6 +20,7 @@ from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.report import escaped
 from tests.support.submissions.local_hub import Asked, Reply, serving
 from tests.support.submissions.small import Copy, Json, as_init, copied
+from tests.support.training.logs import Line
 
 FINDING = {"file", "field", "problem", "fix", "until_rerun"}
 
@@ -95,7 +97,7 @@ def test_an_accepted_submission(
     assert printed[at - 1].startswith("mismatch, P95 (median)     2.78e-07 nats  k3 of trainer to ")
     assert printed[at - 1].endswith("95th percentile of")
     (seed,) = [line for line in printed if line.startswith("0     20 of 20 ")]
-    assert seed.endswith("update 7 of 20; chosen on this panel (sokoban/builtin)")
+    assert seed.endswith("update 20 of 20, the last one")
     assert "| sokoban/builtin | 60.0% [46.8, 73.1] | 59.0, 60.9 | 100.0% | 11.0 |" in text
 
 
@@ -147,6 +149,11 @@ def test_a_submission_is_compared_with_its_init_and_with_the_best(
     real_init(mine)
     for run in ("runs/r0", "runs/r1"):
         mine.records(perturb, run)
+    assert verdict_of(mine.folder)[0] == 1
+    found = capsys.readouterr().out
+    assert found.count("but tiny-sokoban has 59.0% in 20260102_init/runs/r0") == 2
+    for seed in (0, 1):
+        mine.log(begins_as_its_init, seed)
     code, _, text = verdict_of(mine.folder)
     assert code == 0, text
     rows = [line for line in text.splitlines() if line.startswith("| sokoban/builtin | <code>")]
@@ -167,6 +174,12 @@ def test_a_submission_is_compared_with_its_init_and_with_the_best(
         line.startswith("sokoban/builtin  its init (The init)        +1") for line in printed
     )
     assert max(map(len, printed)) <= 100
+
+
+def begins_as_its_init(lines: list[Line]) -> None:
+    found = wilson(151, 256)
+    first = next(line for line in lines if line["kind"] == "validation")
+    first |= {"success": found.value, "wilson_low": found.low, "wilson_high": found.high}
 
 
 def as_other(copy: Copy) -> None:

@@ -22,7 +22,7 @@ from benchmark.submissions.checks.copies import (
     check_run,
     check_taken,
 )
-from benchmark.submissions.checks.logs import all_hashes, equal_updates
+from benchmark.submissions.checks.logs.likeness import all_hashes, equal_updates
 from benchmark.submissions.plays.play_hash import EpisodeKey, PlayHash
 from tasks.seeding import sha256_text
 from tests.benchmark.submissions.conftest import Copies

@@ -12,6 +12,7 @@ from benchmark.cli.main import main
 from benchmark.evaluation.run_folder import read_manifest, read_run
 from benchmark.logs.training_log import read_training_log
 from benchmark.models import ModelIdentity, folder_sha256
+from benchmark.submissions.check import read_accepted
 from benchmark.submissions.parts import Played, RunUpload, parts_of
 from benchmark.submissions.prepare import prepare
 from benchmark.submissions.reading.folder import list_files, read_submission
@@ -212,7 +213,10 @@ def test_logs_must_be_as_many_as_checkpoints(tmp_path: Path, expert_run: Path) -
 
 
 def test_the_log_is_sent_as_it_is(tmp_path: Path, trained: Path, expert_run: Path) -> None:
-    log = write_log(tmp_path / "a.jsonl", training_lines(0, read_manifest(expert_run)))
+    (point, _) = read_accepted(trained).checkpoints
+    solved = sum(record.solved for run in point.runs for record in run.records)
+    lines = training_lines(0, read_manifest(expert_run), solved)
+    log = write_log(tmp_path / "a.jsonl", lines)
     assert read_training_log(log).start.seed == 0
     assert Copy(trained).read("training/s0.jsonl.zst") == log.read_bytes()
 

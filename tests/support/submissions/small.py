@@ -105,7 +105,8 @@ def trained_submission(root: Path, expert: Path, random: Path, logs: bool = True
     for seed in SEEDS:
         model = ModelIdentity(name=f"grpo-s{seed}", kind="folder", sha256=sha256_text(f"s{seed}"))
         played = played_by(model, expert, random, stable_seed("records", seed))
-        path = write_log(root / f"s{seed}.jsonl", training_lines(seed, played.manifest))
+        solved = sum(record.solved for record in played.records)
+        path = write_log(root / f"s{seed}.jsonl", training_lines(seed, played.manifest, solved))
         log = read_training_log(path) if logs else None
         parts.append(RunUpload(seed, model, (played,), log))
     folder = root / "20260102_trained"
@@ -143,10 +144,17 @@ def with_tokens(record: EpisodeRecord, seed: int) -> EpisodeRecord:
     return record.model_copy(update={"turns": turns})
 
 
-def training_lines(seed: int, manifest: Manifest, **changes: Any) -> list[Line]:
-    """A log that fits: its rates are counts and its validations are of the evaluated panel."""
+def training_lines(
+    seed: int, manifest: Manifest, solved: int | None = None, **changes: Any
+) -> list[Line]:
+    """A log that fits: its rates are counts and its validations are of the evaluated panel.
+
+    The last one solves what was evaluated, if that is given.
+    """
     (panel,) = manifest.panels
     first, *lines = run_lines(seed=seed, updates=20, **changes)
+    if solved is not None:
+        lines[-1] |= {"success": solved / panel.episodes}
     start = {**trainer_line(first, 20, 1), "fingerprint": manifest.fingerprint}
     made = (panel_line(line, panel.fingerprint, panel.episodes, seed) for line in lines)
     return [start, *made]

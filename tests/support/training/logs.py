@@ -52,7 +52,7 @@ def measured_line(update: int, values: Mapping[str, Any] | None = None, seed: in
     drawn = [name for name in METRICS if name.startswith(("kl_old/", "ratio/"))]
     drawn += ["policy/loss", "policy/grad_norm", "policy/grad_norm_max", "policy/entropy"]
     drawn += ["policy/advantage_std"]
-    fields: Line = {**dict.fromkeys(whole, 0), "policy/optimizer_steps": 8}
+    fields: Line = {**dict.fromkeys(whole, 0), "rollout/tries": 1, "policy/optimizer_steps": 8}
     fields |= {name: (1 + stable_seed(name, seed, update) % 99_998) / 1e5 for name in drawn}
     fields |= dict.fromkeys(("tokens/prompt", "tokens/response", "tokens/trained"), 9_000)
     return update_line(update, {**dict.fromkeys(METRICS), **fields, **(values or {})})

@@ -78,6 +78,8 @@ def test_logs_of_another_submission(copies: Copies, trained: Path, other_plays: 
     copy = copies("trained")
     renamed(copy)
     other_plays(copy)
+    for run in ("runs/r0", "runs/r1"):  # whose plays are not those of the validations
+        copy.manifest(lambda manifest: manifest["engine"].update(dtype="bfloat16"), run)
     logs = [f"training/s{seed}.jsonl.zst" for seed in (0, 1)]
     text = "updates have the same numbers as 20260102_trained"
     assert problems(copy, trained) == [f"{log}: 20 {text}/{log}" for log in logs]

@@ -37,7 +37,9 @@ class Given:
             lines = [record.model_dump_json() + "\n" for record in played.records]
             (run / "episodes.jsonl").write_text("".join(lines))
             self.runs.append(str(run))
-            start, *rest = training_lines(seed, played.manifest)
+            start, *rest = training_lines(
+                seed, played.manifest, sum(record.solved for record in played.records)
+            )
             start["init"]["sha256"] = digest
             self.logs.append(str(write_log(root / f"log-{seed}.jsonl", [start, *rest])))
         self.about: dict[str, object] = TRAINED | {

@@ -10,10 +10,11 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from benchmark.logs.lines import Update
 from benchmark.logs.schedule import learning_rate_of
 from benchmark.logs.training_log import TrainingLog
 from benchmark.stability.run_end import MAX_COUNT, UpdateSchedule, early_stop, is_count, schedule_of
-from benchmark.submissions.checks.log_counts import AS_WRITTEN
+from benchmark.submissions.checks.logs.counts import AS_WRITTEN
 from benchmark.submissions.format.findings import Finding
 from tasks.texts import on_one_line
 
@@ -97,9 +98,8 @@ def check_settings(log: TrainingLog) -> Iterator[Finding]:
             continue
         yield Finding(file, "line 1, configuration", problem, AS_WRITTEN)
         return
-    expected = _counts(configuration)
     for line in log.updates:
-        wanted = dict(expected)
+        wanted = _counts(configuration, line)
         if line.values.get("policy/optimizer_steps"):
             rate = learning_rate_of(configuration["optimization"], line.update)
             wanted["policy/learning_rate"] = rate
@@ -115,13 +115,19 @@ def _shown(value: Any) -> str:
     return on_one_line(json.dumps(value), limit=40)
 
 
-def _counts(configuration: Mapping[str, Any]) -> dict[str, float]:
-    """Groups and episodes of an update, where each is drawn once and played by one policy."""
-    rollout, sampling = configuration["rollout"], configuration["sampling"]
-    if sampling["dynamic"] is not None or sampling["cross_policy"] is not None:
-        return {}
-    groups, size = rollout["groups"], rollout["group_size"]
-    return {"rollout/groups": groups, "rollout/episodes": groups * size}
+def _counts(configuration: Mapping[str, Any], line: Update) -> dict[str, float]:
+    """Groups and episodes of an update: whole batches, of which dynamic sampling draws several."""
+    rollout, dynamic = configuration["rollout"], configuration["sampling"]["dynamic"]
+    most = 1 if dynamic is None else dynamic.get("tries")
+    if not is_count(most):
+        most = MAX_COUNT
+    tries = min(max(1, round(line.values.get("rollout/tries", 1))), most)
+    groups = tries * rollout["groups"]
+    return {
+        "rollout/tries": tries,
+        "rollout/groups": groups,
+        "rollout/episodes": groups * rollout["group_size"],
+    }
 
 
 def _check_due(log: TrainingLog, schedule: UpdateSchedule, last: int) -> Iterator[Finding]:

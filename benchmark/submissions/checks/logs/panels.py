@@ -7,10 +7,11 @@ from typing import Any, Final
 from benchmark.engines.core.base import Sampling
 from benchmark.evaluation.protocol import PanelProtocol, joint_fingerprint
 from benchmark.evaluation.summary import PanelSummary
+from benchmark.logs.lines import Validation
 from benchmark.logs.training_log import TrainingLog
 from benchmark.stats.formatting import percent_text
 from benchmark.stats.intervals import wilson
-from benchmark.submissions.checks.log_counts import AS_WRITTEN
+from benchmark.submissions.checks.logs.counts import AS_WRITTEN, TOLERANCE
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.entry import ReadCheckpoint
@@ -19,6 +20,11 @@ CONFIDENCE: Final = 0.9999
 """Of the interval in which the evaluated success lies around one of the log's validations: batches
 and machines decide between tokens that are equally likely, so that the same weights play a little
 otherwise."""
+FEW: Final = 2
+"""Episodes that may end otherwise where both were played greedily in float32 on one kind of device:
+in all logs of this project's own none does."""
+FEW_SHARE: Final = 0.01
+"""The same as a share of a large panel's episodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +35,41 @@ class MatchedPanel:
         protocol: Of the validations.
         summary: What the checkpoint has done on it.
         comparable: Tokens were drawn in the same way, so that one policy gives one success rate.
+        repeatable: Nothing was drawn, and both were computed in float32 on one kind of device, so
+            that one policy gives the same plays but for `FEW`.
     """
 
     protocol: PanelProtocol
     summary: PanelSummary
     comparable: bool
+    repeatable: bool = False
+
+    def agrees(self, line: Validation) -> bool:
+        """Whether a validation can be of the weights that were evaluated."""
+        return agrees(self.summary.success.value, line, self.repeatable)
+
+
+def agrees(success: float, line: Validation, repeatable: bool) -> bool:
+    """Whether the weights of a validation can have a success rate on the same panel.
+
+    Args:
+        success: The rate.
+        line: The validation.
+        repeatable: See `MatchedPanel`.
+    """
+    if repeatable:
+        most = max(FEW, FEW_SHARE * line.episodes)
+        return abs(success - line.success) * line.episodes <= most + TOLERANCE
+    around = wilson(round(line.success * line.episodes), line.episodes, CONFIDENCE)
+    return around.low <= success <= around.high
+
+
+def computes_alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two engines, as they describe themselves, compute to the last digits or nearly so."""
+    facts = [
+        (engine.get("kind"), engine.get("dtype"), engine.get("device")) for engine in (one, other)
+    ]
+    return facts[0] == facts[1] and facts[0][:2] == ("transformers", "float32")
 
 
 def matched_panels(point: ReadCheckpoint, log: TrainingLog) -> dict[str, MatchedPanel]:
@@ -43,17 +79,19 @@ def matched_panels(point: ReadCheckpoint, log: TrainingLog) -> dict[str, Matched
     what the configuration chooses for validations (`validation.temperature` and the like, one play
     of every episode).
     """
-    played = [protocol for run in point.runs for protocol in run.manifest.panels]
+    played = [(protocol, run) for run in point.runs for protocol in run.manifest.panels]
     chosen = log.start.configuration.get("validation")
     found = {}
     for panel in log.panels:
         fingerprint = log.of_panel(panel)[0].fingerprint
-        for protocol in played:
+        for protocol, run in played:
             for variant in (protocol, *_variants(protocol, chosen)):
                 if variant.fingerprint == fingerprint and panel not in found:
                     summary = point.panels[protocol.task, protocol.panel]
                     same = variant.sampling == protocol.sampling
-                    found[panel] = MatchedPanel(variant, summary, same)
+                    greedy = same and variant.sampling.temperature == 0
+                    alike = greedy and computes_alike(run.manifest.engine, log.start.engine)
+                    found[panel] = MatchedPanel(variant, summary, same, alike)
     return found
 
 
@@ -77,8 +115,7 @@ def _variants(protocol: PanelProtocol, chosen: Any) -> Iterator[PanelProtocol]:
 def check_panels(point: ReadCheckpoint, log: TrainingLog) -> Iterator[Finding]:
     """Compare the validations with what was evaluated.
 
-    Stability is computed from the first panel of a log, or from the panels of all its tasks: they
-    must have been played.
+    Stability is computed from the panels of a log: they must have been played.
     """
     file = str(log.path)
     names: dict[str, str] = {}
@@ -92,7 +129,7 @@ def check_panels(point: ReadCheckpoint, log: TrainingLog) -> Iterator[Finding]:
         yield Finding(file, "line 1", problem, AS_WRITTEN)
     settings, tied = log.start.configuration.get("validation"), matched_panels(point, log)
     chosen = settings.get("panel") if isinstance(settings, Mapping) else None
-    for panel in log.panels if log.several_tasks else log.panels[:1]:
+    for panel in log.panels:
         if panel not in tied:
             problem = f"{panel} is validated under a protocol that no run used"
             fix = "also evaluate the panel used for validation in training"
@@ -112,7 +149,7 @@ def check_panels(point: ReadCheckpoint, log: TrainingLog) -> Iterator[Finding]:
         fault = _fault(log, panel, tie.protocol)
         if fault is not None:
             yield Finding(file, "validations", fault, AS_WRITTEN)
-        elif tie.comparable and not _near(log, panel, tie.summary.success.value):
+        elif tie.comparable and not _near(log, panel, tie):
             problem = (
                 f"no validation of {tie.protocol.task}/{tie.protocol.panel} is near "
                 f"the {percent_text(tie.summary.success.value)} of the checkpoint"
@@ -158,35 +195,73 @@ def _fault(log: TrainingLog, panel: str, protocol: PanelProtocol) -> str | None:
 
 
 def check_choice(trained: Sequence[tuple[ReadCheckpoint, TrainingLog]]) -> Iterator[Finding]:
-    """Check that all seeds show their last weights, or those after one update.
+    """Check that all seeds show their last weights, or several those after one update.
 
-    Whoever takes the best of each run's checkpoints shows the highest of many noisy values.
+    Whoever takes the best of each run's checkpoints shows the highest of many noisy values; and
+    whoever adds a little to every seed stays near each validation, but not near all of them.
     """
-    near, last = [], []
+    compared = []
     for point, log in trained:
         ties = {name: tie for name, tie in matched_panels(point, log).items() if tie.comparable}
-        found = [_near(log, name, tie.summary.success.value) for name, tie in ties.items()]
-        if not found or not all(found):
-            continue  # nothing to compare with, or `check_panels` objects
-        near.append(set.intersection(*found))
-        last.append(max(line.update for name in ties for line in log.of_panel(name)))
-    if not near or all(end in of for of, end in zip(near, last, strict=True)):
+        found = [_near(log, name, tie) for name, tie in ties.items()]
+        if found and all(found):  # else nothing to compare with, or `check_panels` objects
+            compared.append(_Compared(log, ties, set.intersection(*found)))
+    if not compared:
         return
-    if not set.intersection(*near):
+    fix = "evaluate last/ of every seed, or every seed after the same update, chosen beforehand"
+    choices = [[seed.last for seed in compared]] * all(seed.last in seed.near for seed in compared)
+    if len(compared) > 1:
+        common = set.intersection(*(seed.near for seed in compared))
+        choices += [[update] * len(compared) for update in sorted(common)]
+    if not choices:
         problem = "match the last validation in only some logs, and no one update in all logs"
-        fix = "evaluate last/ of every seed, or every seed after the same update, chosen beforehand"
+        if len(compared) == 1:
+            problem, fix = "do not match the log's last validation", "evaluate last/"
+        yield Finding(SUBMISSION, "checkpoints", problem, fix)
+    elif not any(_agree_together(compared, updates) for updates in choices):
+        problem = "match validations one by one, but together they are too far from them"
         yield Finding(SUBMISSION, "checkpoints", problem, fix)
 
 
-def _near(log: TrainingLog, panel: str, success: float) -> set[int]:
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """A seed that can be compared with its log.
+
+    Attributes:
+        log: The log.
+        ties: Its panels that were played.
+        near: Updates whose validations can be of the weights that were evaluated, on all of them.
+    """
+
+    log: TrainingLog
+    ties: Mapping[str, MatchedPanel]
+    near: set[int]
+
+    @property
+    def last(self) -> int:
+        """The update of the last validation."""
+        return max(line.update for name in self.ties for line in self.log.of_panel(name))
+
+
+def _agree_together(seeds: Sequence[_Compared], updates: Sequence[int]) -> bool:
+    """Whether all seeds together solve as many episodes as in validations after some updates."""
+    episodes, solved, evaluated = 0, 0.0, 0.0
+    for seed, update in zip(seeds, updates, strict=True):
+        for name, tie in seed.ties.items():
+            for line in seed.log.of_panel(name):
+                if line.update == update:
+                    episodes += line.episodes
+                    solved += line.success * line.episodes
+                    evaluated += tie.summary.success.value * line.episodes
+    around = wilson(round(solved), episodes, CONFIDENCE)
+    return around.low <= evaluated / episodes <= around.high
+
+
+def _near(log: TrainingLog, panel: str, tie: MatchedPanel) -> set[int]:
     """Updates whose validations are as good as what was evaluated.
 
     The init's is none of them where others follow: it is not what training led to.
     """
     lines = log.of_panel(panel)
-    found = set()
-    for line in [each for each in lines if each.update > 0] or lines:
-        around = wilson(round(line.success * line.episodes), line.episodes, CONFIDENCE)
-        if around.low <= success <= around.high:
-            found.add(line.update)
-    return found
+    trained = [each for each in lines if each.update > 0] or lines
+    return {line.update for line in trained if tie.agrees(line)}

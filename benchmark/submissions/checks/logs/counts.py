@@ -4,7 +4,8 @@ A success rate of 256 episodes is a multiple of 1/256, and its interval follows 
 responses is one of turns that were played. Whoever draws a smoother curve by hand breaks that.
 """
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from benchmark.logs.lines import Update, Validation
@@ -55,11 +56,18 @@ def check_counts(log: TrainingLog) -> Iterator[Finding]:
             place = f"validation {number + 1} (update {line.update}, {line.panel})"
             yield Finding(str(log.path), place, problem, AS_WRITTEN)
             return
+    tasks, before = log.start.task.split("+"), 0.0
     for update in log.updates:
-        problem = _fault_of_update(update)
+        problem = (
+            _fault_of_update(update)
+            or _fault_of_tasks(update, tasks)
+            or _fault_of_sums(update)
+            or _fault_of_time(update, before)
+        )
         if problem:
             yield Finding(str(log.path), f"update {update.update}", problem, AS_WRITTEN)
             return
+        before = update.seconds_total
 
 
 def numbers_of(line: Update) -> dict[str, float]:
@@ -97,6 +105,40 @@ def _fault_of_update(update: Update) -> str | None:
         rate, count = update.values.get(share), update.values.get(of)
         if rate is not None and count is not None and not _is_count(rate, count):
             return f"{share} {rate} is not a fraction of {count:g} ({of})"
+    return None
+
+
+def _fault_of_tasks(update: Update, tasks: Sequence[str]) -> str | None:
+    """What is said of a task that has no numbers of its own: there are others, or it is alone."""
+    for name in (*update.values, *update.nonfinite):
+        _, of_task, task = name.partition("@")
+        if of_task and (task not in tasks or len(tasks) == 1):
+            return f"has {name}, but the training is on {', '.join(tasks)}"
+    return None
+
+
+def _fault_of_sums(update: Update) -> str | None:
+    """How the tokens of an update contradict its turns."""
+    said = update.values
+    turns = said.get("rollout/turns", 0.0) * said.get("rollout/episodes", 0.0)
+    if said.get("tokens/prompt", math.inf) < turns * (1 - TOLERANCE):
+        return f"tokens/prompt {said['tokens/prompt']:g} are fewer than its {turns:g} turns"
+    mean, total = said.get("response/tokens_mean"), said.get("tokens/response")
+    if mean is not None and total is not None:
+        wanted = mean * turns
+        if not math.isclose(wanted, total, rel_tol=TOLERANCE):
+            return (
+                f"tokens/response is {total:g}, but {turns:g} turns with {mean:g} tokens "
+                f"(response/tokens_mean) have {wanted:g}"
+            )
+    return None
+
+
+def _fault_of_time(update: Update, before: float) -> str | None:
+    """How the whole time contradicts that of one update."""
+    took, passed = update.values.get("seconds/total"), update.seconds_total - before
+    if took is not None and passed < took * (1 - TOLERANCE):
+        return f"took {took:g} seconds, but seconds_total grows by {passed:g}"
     return None
 
 

@@ -1,0 +1,148 @@
+"""Numbers that two training logs have in common."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmark.logs.curves import RunCurves
+from benchmark.logs.training_log import TrainingLog
+from benchmark.submissions.checks.logs.counts import FRACTIONS, numbers_of
+
+Hashes = npt.NDArray[np.int64]
+"""(k,) hashes of numbers with their names, the same in one process alone. The highest bits are
+those of the name, so that what a log says can be compared by what both logs measure."""
+Validations = Mapping[tuple[int, str], tuple[str, ...]]
+"""The numbers of validations after the init's, by update and fingerprint, to `DIGITS` digits."""
+_NAME_BITS: Final = 16
+COPIED_SHARE: Final = 0.5
+"""Of the updates of a log: more than that with the numbers of another log are copies. The first
+updates of recipes with one seed and one init can be equal."""
+EQUAL_NUMBERS: Final = 0.8
+"""Of the numbers of an update: from that share on it is that of the other log."""
+DIGITS: Final = 5
+"""First digits of a number that two models, or two runs, do not have in common by chance."""
+FEWEST_VALIDATIONS: Final = 2
+"""Validations after the init's that must be equal in two logs before it counts as a copy."""
+
+
+def first_digits(number: float) -> str:
+    """What a number is to `DIGITS` digits."""
+    return f"{number:.{DIGITS}g}"
+
+
+def traced(log: TrainingLog) -> list[Hashes]:
+    """Of each update a hash of every number, where it has enough of them to be told apart by.
+
+    Counts, and a success rate that is one, are equal in many logs; `FRACTIONS` other numbers are
+    not.
+    """
+    traces = []
+    for line in log.updates:
+        numbers = {name: float(value) for name, value in numbers_of(line).items()}
+        fractions = {n: value for n, value in numbers.items() if not value.is_integer()}
+        if len(fractions) >= FRACTIONS:
+            traces.append(_hashes(fractions.items()))
+    return traces
+
+
+def traced_curves(run: RunCurves) -> list[Hashes]:
+    """The same of another trainer's log."""
+    rows: dict[int, list[tuple[str, float]]] = {}
+    for name, points in run.curves.items():
+        finite = points.finite
+        for step, value in zip(finite.steps.tolist(), finite.values.tolist(), strict=True):
+            if not float(value).is_integer():
+                rows.setdefault(step, []).append((name, value))
+    return [_hashes(row) for row in rows.values() if len(row) >= FRACTIONS]
+
+
+def _hashes(numbers: Iterable[tuple[str, float]]) -> Hashes:
+    rest = 64 - _NAME_BITS
+    found = [
+        (hash(name) % 2**_NAME_BITS << rest) | hash(first_digits(value)) % 2**rest
+        for name, value in numbers
+    ]
+    return np.array(found, np.uint64).view(np.int64)
+
+
+def _names(hashes: Hashes) -> Hashes:
+    """The parts of hashes that are their names'."""
+    names: Hashes = hashes >> (64 - _NAME_BITS)
+    return names
+
+
+def equal_curves(one: RunCurves, other: RunCurves) -> int:
+    """How many updates two logs have in common, if these are most of them, or all numbers are."""
+    if equal := equal_updates(traced_curves(other), all_hashes(traced_curves(one))):
+        return equal
+    same = one.curves.keys() == other.curves.keys() and all(
+        np.array_equal(points.steps, other.curves[name].steps)
+        and np.array_equal(points.values, other.curves[name].values, equal_nan=True)
+        for name, points in one.curves.items()
+    )
+    return max((points.steps.size for points in one.curves.values()), default=0) if same else 0
+
+
+def all_hashes(traces: Sequence[Hashes]) -> Hashes:
+    """All hashes of a log, each once."""
+    return np.unique(np.concatenate(traces)) if traces else np.zeros(0, np.int64)
+
+
+def equal_updates(mine: Sequence[Hashes], theirs: Hashes, updates: int | None = None) -> int:
+    """How many updates of a log say what updates of another log do, if these are most of them.
+
+    Numbers that the other log does not measure are left out: there, they can be anything.
+
+    Args:
+        mine: Of `traced`.
+        theirs: `all_hashes` of the other one.
+        updates: Of so many they must be most; None for those of `mine`.
+
+    Returns:
+        Their number, those with `EQUAL_NUMBERS` of their numbers in the other log; 0 if it is no
+        more than can be by chance.
+    """
+    known = np.unique(_names(theirs))
+    measured = (numbers[np.isin(_names(numbers), known)] for numbers in mine)
+    equal = sum(
+        len(numbers) >= FRACTIONS and np.isin(numbers, theirs).mean() >= EQUAL_NUMBERS
+        for numbers in measured
+    )
+    return equal if equal > COPIED_SHARE * (len(mine) if updates is None else updates) else 0
+
+
+def equal_validations(mine: Validations, theirs: Validations) -> int:
+    """How many validations two training runs have in common, if these are most of them.
+
+    Two seeds solve as many episodes after one update now and then; in as many turns, with as many
+    valid responses and to the same score, they do not: logs of this project's own have no such
+    validation in common. Runs that solve nothing, or everything, in all turns that there are, may
+    be equal: they have nothing left to differ in.
+
+    Returns:
+        Their number, without those of the init and of policies that solve nothing; 0 if they are
+        not more than `COPIED_SHARE`, or fewer than `FEWEST_VALIDATIONS`. Where any differs, those
+        of policies that solve everything do not count either.
+    """
+    common = mine.keys() & theirs.keys()
+    differ = any(mine[place] != theirs[place] for place in common)
+    extreme = {first_digits(0.0), first_digits(1.0)} if differ else {first_digits(0.0)}
+    telling = [p for p in common if not {mine[p][0], theirs[p][0]} <= extreme]
+    equal = sum(mine[place] == theirs[place] for place in telling)
+    return equal if equal >= FEWEST_VALIDATIONS and equal > COPIED_SHARE * len(telling) else 0
+
+
+def validated(log: TrainingLog) -> Validations:
+    """What a log's validations say."""
+    return {
+        (line.update, line.fingerprint): tuple(
+            map(
+                first_digits,
+                (line.success, line.score, line.turns, line.format_ok, line.action_ok),
+            )
+        )
+        for line in log.validations
+        if line.update
+    }
