@@ -80,25 +80,49 @@ def method_fault(track: Track, start: Start) -> str | None:
         start: The log's first line.
 
     Returns:
-        None where the method is the shipped recipe's, or one of another name.
+        None where the method is the shipped recipe's, or another one of another name.
     """
-    # A custom recipe may need a plug-in that only its author has.
-    if start.recipe not in (shipped_names := names(RECIPES)):
-        alike = (name for name in shipped_names if skeleton(name) == skeleton(start.recipe))
-        twin = next(alike, None)
-        return None if twin is None else f"its recipe {start.recipe} reads like the shipped {twin}"
+    if start.recipe not in names(RECIPES):
+        return _custom_fault(track, start)
     try:
         config, _ = logged_configuration(start)
     except UserError as error:
         return str(error)
     shipped = resolve_on_track(track, start.recipe, min(track.learning_rate.rates))
-    found = _first_difference(shipped, config, lambda name: name.partition(".")[0] in METHOD)
+    found = _first_difference(shipped, config, _is_method)
     if found is not None:
         name, here, there = found
         return (
             f"its recipe is {start.recipe}, but {name} is {there!r}, and that recipe has {here!r}"
         )
     return None
+
+
+def _custom_fault(track: Track, start: Start) -> str | None:
+    """How a custom recipe on a track is a shipped one, by its name or by its four choices."""
+    shipped_names = names(RECIPES)
+    for name in shipped_names:
+        if skeleton(name) == skeleton(start.recipe):
+            return f"its recipe {start.recipe} reads like the shipped {name}"
+    if start.plugins:  # which may learn in another way from the same choices
+        return None
+    try:
+        config, _ = logged_configuration(start)
+    except UserError as error:
+        cause = error.__cause__
+        kinds = [e["type"] for e in cause.errors()] if isinstance(cause, ValidationError) else []
+        # It may need a class that only its author has.
+        return None if "union_tag_invalid" in kinds else str(error)
+    for name in shipped_names:
+        shipped = resolve_on_track(track, name, min(track.learning_rate.rates))
+        if _first_difference(shipped, config, _is_method) is None:
+            return f"its recipe {start.recipe} has the four choices of {name}: train that"
+    return None
+
+
+def _is_method(name: str) -> bool:
+    """Whether a setting belongs to one of the four choices."""
+    return name.partition(".")[0] in METHOD
 
 
 def rate_fault(track: Track, start: Start) -> str | None:

@@ -11,7 +11,7 @@ from benchmark.submissions.checks.context import Check, Context
 from benchmark.submissions.checks.copies import check_copies
 from benchmark.submissions.checks.declaration import check_declaration
 from benchmark.submissions.checks.hub import check_hub
-from benchmark.submissions.checks.logs.check import check_foreign_logs, check_logs
+from benchmark.submissions.checks.logs import check_foreign_logs, check_logs
 from benchmark.submissions.checks.protocol import check_protocol
 from benchmark.submissions.checks.replay import check_replay
 from benchmark.submissions.checks.results import Peer

@@ -12,8 +12,11 @@ from typing import NamedTuple
 
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.models import ModelIdentity
-from benchmark.submissions.checks.logs.begins import KnownStart, known_starts
-from benchmark.submissions.checks.logs.likeness import (
+from benchmark.submissions.checks.results import Peer
+from benchmark.submissions.plays.play_hash import EpisodeKey, PlayHash
+from benchmark.submissions.reading.entry import Entry, ReadRun
+from benchmark.submissions.training_logs.begins import KnownStart, known_starts
+from benchmark.submissions.training_logs.likeness import (
     Hashes,
     Validations,
     all_hashes,
@@ -22,9 +25,6 @@ from benchmark.submissions.checks.logs.likeness import (
     traced_curves,
     validated,
 )
-from benchmark.submissions.checks.results import Peer
-from benchmark.submissions.plays.play_hash import EpisodeKey, PlayHash
-from benchmark.submissions.reading.entry import Entry, ReadRun
 
 Traces = Mapping[EpisodeKey, tuple[int, ...]]
 """Of each episode a hash of every answer that is not all but certain, with its place and the first

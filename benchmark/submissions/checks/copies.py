@@ -30,13 +30,6 @@ from benchmark.submissions.checks.accepted_entries import (
     validations_of,
 )
 from benchmark.submissions.checks.context import Context
-from benchmark.submissions.checks.logs.begins import check_begins
-from benchmark.submissions.checks.logs.likeness import (
-    Hashes,
-    Validations,
-    equal_updates,
-    equal_validations,
-)
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.format.texts import skeleton
@@ -50,6 +43,13 @@ from benchmark.submissions.plays.likeness import (
 from benchmark.submissions.plays.play_hash import EpisodeKey, PlayHash
 from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.reading.reruns import Place, own_plays
+from benchmark.submissions.training_logs.begins import check_begins
+from benchmark.submissions.training_logs.likeness import (
+    Hashes,
+    Validations,
+    equal_updates,
+    equal_validations,
+)
 from tasks.texts import on_one_line
 
 PLAYED: Final = "send episodes played by the named model"

@@ -3,19 +3,29 @@
 import re
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime, timedelta
+from pathlib import Path
 from typing import Final
 
 from benchmark.models import ModelIdentity
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.format.findings import Finding
-from benchmark.submissions.format.schema import SUBMISSION
+from benchmark.submissions.format.schema import README, SUBMISSION
 from benchmark.submissions.reading.entry import Entry
+from benchmark.submissions.reading.folder import MAX_README, read_plain
 from tasks.errors import suggestion
 from tasks.registry import task_names
+from tasks.texts import on_one_line
 
 STREAMS = "training_data.training_streams"
 ANYWHERE: Final = timedelta(days=1)
 """By how much days can be apart at one time: a submission has its author's, a run that of UTC."""
+_CLAIM: Final = re.compile(
+    r"\b(re-?runs?|re-?ran|replayed|trained again|verified|official|SOTA|state of the art"
+    r"|\d+(\.\d+)? ?%)",
+    re.IGNORECASE,
+)
+"""Words of badges, and shares, which are computed from the records."""
+_MOST_CLAIMS: Final = 3
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|\+00:00)", re.ASCII)
 
 
@@ -23,6 +33,7 @@ def check_declaration(entry: Entry, context: Context) -> Iterator[Finding]:
     """Compare a declaration with what can be known of its subject."""
     yield from _check_streams(entry)
     yield from _check_base(entry, context.shipped)
+    context.notes += _claims(entry.folder)
 
 
 def _check_streams(entry: Entry) -> Iterator[Finding]:
@@ -68,6 +79,17 @@ def _start(entry: Entry) -> ModelIdentity | None:
     if entry.submission.method.kind == "init":
         return entry.checkpoints[0].checkpoint.model
     return entry.submission.init
+
+
+def _claims(folder: Path) -> list[str]:
+    """What an entry's README says that only the board can know, for reviewers."""
+    notes = []
+    text = read_plain(folder, README, MAX_README).decode("utf-8", "replace")
+    for number, line in enumerate(text.split("\n"), 1):
+        if (claim := _CLAIM.search(line)) is not None:
+            said = on_one_line(claim[0])
+            notes.append(f"{README}, line {number}, says {said!r}: only the board says such things")
+    return notes[:_MOST_CLAIMS]
 
 
 def check_dates(entry: Entry, today: date) -> list[Finding]:

@@ -27,14 +27,19 @@ def check_hub(entry: Entry, context: Context) -> Iterator[Finding]:
         named.append(("init", entry.submission.init))
     if entry.submission.published is not None:
         named.append(("weights", entry.submission.published))
+    unknown: list[str] = []
     for where, model in named:
         if model.kind == "hub":
             try:
                 there = is_on_hub(model)
             except UserError as error:
-                context.notes.append(on_one_line(f"models were not looked up on the hub: {error}"))
-                return
+                unknown.append(str(error))
+                continue
             if not there:
                 problem = f"{model.text}: the hub has no public model with this name and commit"
                 fix = "name a public commit"
                 yield Finding(SUBMISSION, where, problem, fix)
+    if unknown:
+        more = f", and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+        note = f"models were not looked up on the hub: {unknown[0]}{more}"
+        context.notes.append(on_one_line(note))

@@ -21,6 +21,8 @@ from benchmark.versions import PROGRAM
 from tasks.errors import UserError
 
 _COMMIT = re.compile("[0-9a-f]{40}")
+_WORDS: Final = re.compile(r"[A-Za-z][\w.-]{0,23}(:\d{1,3})?", re.ASCII)
+"""What an engine calls its device, or the program that serves."""
 _OF_PLACES: Final = ("--model", "--lora", "--out")
 """Options with names of folders, which may be called anything."""
 MOST_ERRORS: Final = 0.05
@@ -121,6 +123,10 @@ def _check_engine(name: str, manifest: Manifest) -> Iterator[Finding]:
     dtype = manifest.engine.get("dtype")
     if engine in LOADING and dtype not in DTYPES:
         yield Finding(name, "engine.dtype", f"is {dtype!r}, which is not a data type", fix)
+    for fact in ("device", "server"):
+        said = manifest.engine.get(fact)
+        if said is not None and not (isinstance(said, str) and _WORDS.fullmatch(said)):
+            yield Finding(name, f"engine.{fact}", f"is {said!r}, which no engine says", fix)
     named = (model.name,) if is_policy else ("auto", engine)
     for option, value in _options(manifest.command):
         if option == "--engine" and value not in named:

@@ -16,9 +16,9 @@ from benchmark.evaluation.replay import installed_panel
 from benchmark.hosts.choose import parallel_map
 from benchmark.hosts.policy_answers import Asked, first_other_answer
 from benchmark.submissions.checks.accepted_entries import SURE
-from benchmark.submissions.checks.logs.likeness import first_digits
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.reading.entry import REMAKE, ReadRun
+from benchmark.submissions.training_logs.likeness import first_digits
 
 POSITIVE = 1e-3
 """Largest sum of log-probabilities that rounding can make of zero."""

@@ -15,9 +15,9 @@ from benchmark.stability.seeds import EventSummary, RecipeStability, recipe_stab
 from benchmark.stats.intervals import Interval, wilson
 from benchmark.stats.paired import PairedDifference, Side, mean_success
 from benchmark.stats.survival import EventOutcome, kaplan_meier
-from benchmark.submissions.checks.logs.panels import matched_panels
 from benchmark.submissions.checks.tracks import track_of
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
+from benchmark.submissions.training_logs.panels import matched_panels
 
 _SAME: Final = 1e-9
 """Two success rates closer than this are one: they are counts of the same episodes."""

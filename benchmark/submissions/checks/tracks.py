@@ -5,9 +5,9 @@ from typing import Final
 
 from benchmark.logs.training_log import TrainingLog
 from benchmark.submissions.checks.context import Context
-from benchmark.submissions.checks.logs.counts import AS_WRITTEN
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.reading.entry import Entry
+from benchmark.submissions.training_logs.counts import AS_WRITTEN
 from benchmark.track_schema import OPEN, TrackClaim, deviations
 from tasks.errors import suggestion
 from tasks.texts import digest_text

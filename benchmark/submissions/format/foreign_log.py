@@ -1,17 +1,40 @@
 """What `submission.json` says of another trainer's log."""
 
+import re
 from typing import Annotated, Final, Self
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
 
 from benchmark.logs.foreign.mapping import Source, own_words
 from benchmark.submissions.format.texts import check_visible
 from tasks.errors import UserError
 from tasks.strict import Strict
 
+_DEVICE: Final = re.compile(r"(^|/)(aux|con|nul|prn|com[0-9]|lpt[0-9])(\.|/|$)")
+"""A name that Windows keeps for a device."""
 _PART: Final = r"[a-z0-9][a-z0-9_]*(\.[a-z0-9]+)*"
 _PATH: Final = rf"^(README\.md|{_PART}(/{_PART}){{0,3}})$"
-Path = Annotated[str, StringConstraints(max_length=120, pattern=_PATH)]
+
+
+def _portable(path: str) -> str:
+    """A path that can be checked out everywhere.
+
+    Raises:
+        ValueError: It has a name that Windows keeps for a device, or is the README's in small
+            letters.
+    """
+    if _DEVICE.search(path) or path.partition("/")[0] == "readme.md":
+        raise ValueError("cannot be checked out on every system: rename it")
+    return path
+
+
+Path = Annotated[str, StringConstraints(max_length=120, pattern=_PATH), AfterValidator(_portable)]
 """Of a file in a submission's folder."""
 
 

@@ -380,7 +380,8 @@ def check_model(model: ModelIdentity) -> None:
         )
     if model.kind != "hub":
         return
-    if not _HUB_MODEL.fullmatch(model.name) or ".." in model.name or "--" in model.name:
+    odd = ".." in model.name or "--" in model.name or model.name.endswith((".git", ".", "-"))
+    if not _HUB_MODEL.fullmatch(model.name) or odd:
         raise ValueError(f"{model.name!a} is not the name of a hub model: OWNER/NAME")
     if model.sha256 is not None:
         raise ValueError("a hub model's commit says which files it has: remove sha256")

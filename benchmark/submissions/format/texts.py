@@ -9,11 +9,12 @@ from urllib.parse import urlsplit
 
 from tasks.texts import is_seen
 
-_ALIKE = ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE")
+_ALIKE = ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU")
 """Scripts with letters that look like those of another one."""
 _LETTERS: Final = str.maketrans("012345678i", "olzeasgtbl")
 """Digits, and the i, by the letter that they are read as. No two digits are one letter: `v6` and
 `v9` are two names."""
+_SMALL: Final = re.compile("LATIN LETTER SMALL CAPITAL ([A-Z])")
 _PAIRS: Final = (("rn", "m"), ("cl", "d"), ("vv", "w"))
 """Two letters that are read as one."""
 BADGES: Final = ("re-run", "re-ran", "replayed", "trained again", "verified", "official")
@@ -54,8 +55,11 @@ def skeleton(title: str) -> str:
 
 
 def _folded(title: str) -> str:
-    """Without case; what is alike in capitals alone is one letter."""
-    return title.replace("Q", "O").casefold()
+    """Without case, small capitals included; what is alike in capitals alone is one letter."""
+    names = (unicodedata.name(letter, "") for letter in title)
+    found = ((letter, _SMALL.fullmatch(name)) for letter, name in zip(title, names, strict=True))
+    plain = (letter if small is None else small[1] for letter, small in found)
+    return "".join(plain).replace("Q", "O").casefold()
 
 
 def check_title(title: str) -> None:

@@ -36,7 +36,11 @@ MAX_SUBMISSION: Final = 2**18
 MAX_PLAIN: Final = 2**20
 """Bytes of any other file that is not compressed."""
 MAX_README: Final = 2**16
-"""Bytes of a README; GitHub shows its HTML cleaned, and the board does not show it."""
+"""Bytes of a README, which the board does not show."""
+_PICTURE: Final = re.compile(
+    r"!\[|<\s*(a|div|embed|iframe|img|object|picture|style|svg|table|video)[\s/>]", re.IGNORECASE
+)
+"""What could look like a badge of the board, or like a table of it."""
 _AS_EMOJI: Final = re.compile(r"(?<=[^\w\s])\ufe0f")
 """Behind a symbol: that it is shown in color."""
 MAX_MANIFEST: Final = 2**15
@@ -179,6 +183,10 @@ def check_readme(folder: Path) -> list[Finding]:
         lines = enumerate(text.split("\n"), 1)
         unseen = (f"line {number}" for number, line in lines if not all(map(is_seen, line)))
         return [Finding(README, next(unseen, ""), str(error), "use only visible characters")]
+    for number, line in enumerate(text.split("\n"), 1):
+        if _PICTURE.search(line):
+            problem = "has an image or HTML"
+            return [Finding(README, f"line {number}", problem, "remove it: write text alone")]
     return []
 
 

@@ -30,8 +30,9 @@ MAX_ANSWER: Final = 2**24
 """Bytes of what the hub says of a model."""
 _REDIRECTS = 5
 _CHUNK = 2**20
-_ABSENT = (401, 404)
-"""Of a private model the hub does not say that it exists, unless one is logged in."""
+_ABSENT = (400, 401, 403, 404, 410, 451)
+"""There is no such model, or not for everybody. Of a private one the hub does not say that it
+exists, unless one is logged in."""
 
 
 def fetched(file: StoredFile) -> Path:

@@ -391,7 +391,7 @@ def test_models_are_looked_up_on_the_hub(
     assert code == 0
     (note,) = content["notes"]
     assert note.startswith("models were not looked up on the hub: owner/model at 0000")
-    assert note.endswith("cannot be fetched: HF_HUB_OFFLINE is set")
+    assert note.endswith("cannot be fetched: HF_HUB_OFFLINE is set, and 1 more")
     assert escaped(note) in text
 
 

@@ -22,8 +22,8 @@ from benchmark.submissions.checks.copies import (
     check_run,
     check_taken,
 )
-from benchmark.submissions.checks.logs.likeness import all_hashes, equal_updates
 from benchmark.submissions.plays.play_hash import EpisodeKey, PlayHash
+from benchmark.submissions.training_logs.likeness import all_hashes, equal_updates
 from tasks.seeding import sha256_text
 from tests.benchmark.submissions.conftest import Copies
 from tests.benchmark.submissions.stolen import renamed

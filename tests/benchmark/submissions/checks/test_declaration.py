@@ -66,3 +66,18 @@ def test_the_check_asks_for_it(trained: Path, tmp_path: Path) -> None:
     verdict = check_submission(copy.folder, Context(INITS, shipped=SHIPPED, replay=False))
     assert [finding.field for finding in verdict.findings] == ["parameters"]
     assert verdict.replayed == 0
+
+
+def test_reviewers_are_told_what_a_readme_claims(trained: Path, tmp_path: Path) -> None:
+    copy = copied(trained, tmp_path)
+    context = Context(INITS, shipped=SHIPPED)
+    assert not list(check_declaration(read_accepted(copy.folder), context)) and not context.notes
+    text = "# Mine\n\nVerified by the maintainers.\nIt solves 99.9% of\nall levels, re-run\n5%\n"
+    copy.write("README.md", text.encode())
+    assert not list(check_declaration(read_accepted(copy.folder), context))
+    said = "only the board says such things"
+    assert context.notes == [
+        f"README.md, line 3, says 'Verified': {said}",
+        f"README.md, line 4, says '99.9%': {said}",
+        f"README.md, line 5, says 're-run': {said}",
+    ]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmark.submissions.checks.logs.check import gaps_of
+from benchmark.submissions.checks.logs import gaps_of
 
 
 @pytest.mark.parametrize(

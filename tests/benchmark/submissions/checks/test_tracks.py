@@ -94,6 +94,30 @@ def test_a_recipe_of_another_name_has_the_method_that_it_says(copies: Copies) ->
     assert problems(copy, TRACK) == []
 
 
+def test_a_custom_recipe_with_the_choices_of_a_shipped_one_is_a_finding(copies: Copies) -> None:
+    """Under another name it could choose its learning rate, and stand beside that recipe's runs."""
+    copy = on_track(copies("trained"), lambda line: line.update(recipe="steady"))
+    copy.about(lambda about: about["method"].update(recipe="steady"))
+    fix = "train the recipe as the track does; a custom recipe needs its own name"
+    assert problems(copy, TRACK) == [
+        f"training/s{seed}.jsonl.zst, line 1, recipe: its recipe steady has the four choices of "
+        f"grpo: train that; {fix}"
+        for seed in SEEDS
+    ]
+
+
+def test_a_custom_recipe_of_known_choices_has_no_other_settings(copies: Copies) -> None:
+    def own(line: Line) -> None:
+        line["recipe"] = "steady"
+        line["configuration"]["advantage"]["note"] = "verified"
+
+    copy = on_track(copies("trained"), own)
+    copy.about(lambda about: about["method"].update(recipe="steady"))
+    found = problems(copy, TRACK)
+    assert len(found) == 2
+    assert "the log's configuration is not valid in this version (advantage" in found[0]
+
+
 @pytest.mark.parametrize("name", ["GRPO", "gr-po", "GSP0", "dapo-grpo"])
 def test_a_custom_recipe_is_not_called_like_a_shipped_one(name: str, copies: Copies) -> None:
     """The board would show it with that recipe's name and explanation."""

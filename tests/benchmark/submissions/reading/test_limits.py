@@ -24,7 +24,7 @@ def test_a_log_whose_counts_are_forged_consistently(copies: Copies) -> None:
 
     def change(lines: list[Line]) -> None:
         for line in lines:
-            if line["kind"] == "validation":
+            if line["kind"] == "validation" and line["update"]:
                 solved = max(150, round(256 * line["success"]))
                 interval = wilson(solved, 256)
                 line |= {"success": interval.value, "score": interval.value}
@@ -65,7 +65,14 @@ def test_a_log_that_ends_early_with_a_configuration_that_does(copies: Copies) ->
 
     for seed in (0, 1):
         copy.log(change, seed)
+    played_in_bf16(copy)
     assert check(copy.folder).accepted
+
+
+def played_in_bf16(copy: Copy) -> None:
+    """Says so: then plays need not be those of a validation to the last episode."""
+    for run in ("runs/r0", "runs/r1"):
+        copy.manifest(lambda manifest: manifest["engine"].update(dtype="bfloat16"), run)
 
 
 @pytest.mark.slow
@@ -78,6 +85,7 @@ def test_a_log_of_another_entry_with_every_number_changed(
     other_numbers(copy, lambda value: value - 0.5)
     other_plays(copy, 0, 43)
     other_logs(copy)
+    played_in_bf16(copy)
     assert check(copy.folder, [AcceptedEntry.of(read_accepted(trained))]).accepted
 
 

@@ -177,7 +177,7 @@ def test_a_model_at_a_commit(hub: LocalServer) -> None:
     assert "authorization" not in asked.headers
 
 
-@pytest.mark.parametrize("status", [401, 404])
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 451])
 def test_a_model_that_is_not_there(hub: LocalServer, status: int) -> None:
     """The hub answers 401 for what does not exist or is private."""
     hub.answer = lambda asked: Reply(b'{"error": "Repository not found"}', status)
@@ -213,7 +213,7 @@ def test_published_weights_are_looked_up(hub: LocalServer, copies: Copies) -> No
     ("reply", "message"),
     [
         (Reply(b"", 503), "the hub answers with status 503"),
-        (Reply(b"", 403), "the hub answers with status 403"),
+        (Reply(b"", 429), "the hub answers with status 429"),
         (Reply(b"<html>"), "the hub names no commit"),
         (Reply(b"[]"), "the hub names no commit"),
         (Reply(b"{}"), "the hub names no commit"),

@@ -200,6 +200,13 @@ FORGERIES = [
         "long README", "policy", plain("README.md", b"x" * 2**17), "is longer than 65,536 bytes"
     ),
     Forgery("no README", "policy", gone("README.md"), "README.md: is listed but missing"),
+    Forgery(
+        "badge in the README",
+        "policy",
+        plain("README.md", b"# Mine\n\n![re-run](https://img.shields.io/badge/re--run-passed)"),
+        "README.md, line 3: has an image or HTML",
+    ),
+    Forgery("table in the README", "policy", plain("README.md", b"a\n<TABLE border=1>"), "or HTML"),
     Forgery("binary README", "policy", plain("README.md", b"\xff"), "README.md: is not UTF-8"),
     Forgery(
         "README that hides something",

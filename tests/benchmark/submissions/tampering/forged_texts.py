@@ -87,6 +87,13 @@ FORGERIES = [
     Forgery(
         "markup in the recipe", "policy", method(recipe="<script>"), "recipe: may only contain"
     ),
+    Forgery("Lisu in a name", "policy", about(authors=["\ua4d6RPO"]), AUTHOR + "the word "),
+    Forgery(
+        "a badge in small capitals",
+        "policy",
+        about(authors=["\u1d20\u1d07\u0280\u026a\ua730\u026a\u1d07\u1d05"]),
+        "'verified' is what the board says",
+    ),
     Forgery("two scripts in a name", "policy", about(authors=["\u0410da"]), AUTHOR + "the word "),
     Forgery(
         "turned direction", "policy", about(authors=["\u202eada"]), AUTHOR + "U+202E is not a v"

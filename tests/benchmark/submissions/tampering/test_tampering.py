@@ -9,6 +9,7 @@ from tests.benchmark.submissions.tampering import (
     forged_files,
     forged_logs,
     forged_models,
+    forged_progress,
     forged_records,
     forged_runs,
     forged_texts,
@@ -26,6 +27,7 @@ FORGERIES = [
     *forged_logs.FORGERIES,
     *forged_trainings.FORGERIES,
     *forged_contradictions.FORGERIES,
+    *forged_progress.FORGERIES,
 ]
 
 

@@ -18,9 +18,12 @@ from benchmark.models import same_weights
 from benchmark.stability.runs import run_stability
 from benchmark.stability.seeds import recipe_stability
 from benchmark.submissions.checks.context import Context
-from benchmark.submissions.checks.logs.begins import check_begins, known_starts
-from benchmark.submissions.checks.logs.counts import AS_WRITTEN, check_counts
-from benchmark.submissions.checks.logs.likeness import (
+from benchmark.submissions.format.findings import Finding
+from benchmark.submissions.format.schema import SUBMISSION
+from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
+from benchmark.submissions.training_logs.begins import check_begins, known_starts
+from benchmark.submissions.training_logs.counts import AS_WRITTEN, check_counts
+from benchmark.submissions.training_logs.likeness import (
     all_hashes,
     equal_curves,
     equal_updates,
@@ -28,11 +31,8 @@ from benchmark.submissions.checks.logs.likeness import (
     traced,
     validated,
 )
-from benchmark.submissions.checks.logs.panels import check_choice, check_panels
-from benchmark.submissions.checks.logs.schedule import check_schedule, check_settings
-from benchmark.submissions.format.findings import Finding
-from benchmark.submissions.format.schema import SUBMISSION
-from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
+from benchmark.submissions.training_logs.panels import check_choice, check_panels
+from benchmark.submissions.training_logs.schedule import check_schedule, check_settings
 from tasks.errors import UserError
 
 MAX_PANELS: Final = 32

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from benchmark.archive import read_compressed
 from benchmark.logs.training_log import TrainingLog, parse_training_log
 from benchmark.stability.run_end import UpdateSchedule, early_stop, schedule_of
-from benchmark.submissions.checks.logs.counts import check_counts
-from benchmark.submissions.checks.logs.likeness import equal_updates, traced
-from benchmark.submissions.checks.logs.schedule import check_schedule
 from benchmark.submissions.reading.folder import read_submission
+from benchmark.submissions.training_logs.counts import check_counts
+from benchmark.submissions.training_logs.likeness import equal_updates, traced
+from benchmark.submissions.training_logs.schedule import check_schedule
 from tests.support.submissions.small import trainer_line
 from tests.support.training.logs import (
     Line,

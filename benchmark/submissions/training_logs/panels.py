@@ -11,10 +11,10 @@ from benchmark.logs.lines import Validation
 from benchmark.logs.training_log import TrainingLog
 from benchmark.stats.formatting import percent_text
 from benchmark.stats.intervals import wilson
-from benchmark.submissions.checks.logs.counts import AS_WRITTEN, TOLERANCE
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.entry import ReadCheckpoint
+from benchmark.submissions.training_logs.counts import AS_WRITTEN, TOLERANCE
 
 CONFIDENCE: Final = 0.9999
 """Of the interval in which the evaluated success lies around one of the log's validations: batches

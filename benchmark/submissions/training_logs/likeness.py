@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from benchmark.logs.curves import RunCurves
 from benchmark.logs.training_log import TrainingLog
-from benchmark.submissions.checks.logs.counts import FRACTIONS, numbers_of
+from benchmark.submissions.training_logs.counts import FRACTIONS, numbers_of
 
 Hashes = npt.NDArray[np.int64]
 """(k,) hashes of numbers with their names, the same in one process alone. The highest bits are

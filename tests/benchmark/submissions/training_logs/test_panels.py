@@ -12,9 +12,9 @@ from benchmark.evaluation.protocol import PanelProtocol, joint_fingerprint
 from benchmark.evaluation.summarize import summarize
 from benchmark.logs.training_log import TrainingLog, parse_training_log
 from benchmark.models import ModelIdentity
-from benchmark.submissions.checks.logs.panels import check_choice, check_panels, matched_panels
 from benchmark.submissions.format.schema import Checkpoint
 from benchmark.submissions.reading.entry import ReadCheckpoint, ReadRun
+from benchmark.submissions.training_logs.panels import check_choice, check_panels, matched_panels
 from tests.support.runs.factories import TASKS, make_manifest, make_protocol, make_record
 from tests.support.training.logs import start_line, validation_line
 

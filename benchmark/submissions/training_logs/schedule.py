@@ -14,8 +14,8 @@ from benchmark.logs.lines import Update
 from benchmark.logs.schedule import learning_rate_of
 from benchmark.logs.training_log import TrainingLog
 from benchmark.stability.run_end import MAX_COUNT, UpdateSchedule, early_stop, is_count, schedule_of
-from benchmark.submissions.checks.logs.counts import AS_WRITTEN
 from benchmark.submissions.format.findings import Finding
+from benchmark.submissions.training_logs.counts import AS_WRITTEN
 from tasks.texts import on_one_line
 
 WHOLE: Final = "send the whole log of a finished run"

@@ -12,10 +12,10 @@ from benchmark.logs.lines import Validation
 from benchmark.logs.training_log import TrainingLog
 from benchmark.models import ModelIdentity, same_weights
 from benchmark.stats.formatting import percent_text
-from benchmark.submissions.checks.logs.counts import AS_WRITTEN
-from benchmark.submissions.checks.logs.panels import agrees, computes_alike, matched_panels
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
+from benchmark.submissions.training_logs.counts import AS_WRITTEN
+from benchmark.submissions.training_logs.panels import agrees, computes_alike, matched_panels
 
 
 @dataclass(frozen=True, slots=True)
