@@ -38,6 +38,8 @@ from tasks.texts import digest_text
 _NO_PLUGINS: Final[Mapping[str, Plugin]] = MappingProxyType({})
 _TASKS: Final = TypeAdapter(dict[str, dict[str, dict[str, Any]]])
 """The settings of tasks in a log's configuration, below their key."""
+_UNKNOWN: Final = "union_tag_invalid"
+"""The fault of a choice whose class is not here."""
 _DEPTH: Final = 4
 """Rounds in which settings are looked for: a choice's name brings defaults of its own."""
 
@@ -112,7 +114,7 @@ def _custom_fault(track: Track, start: Start) -> str | None:
         cause = error.__cause__
         kinds = [e["type"] for e in cause.errors()] if isinstance(cause, ValidationError) else []
         # It may need a class that only its author has.
-        return None if "union_tag_invalid" in kinds else str(error)
+        return None if _UNKNOWN in kinds else str(error)
     for name in shipped_names:
         shipped = resolve_on_track(track, name, min(track.learning_rate.rates))
         if _first_difference(shipped, config, _is_method) is None:
@@ -181,9 +183,11 @@ def logged_configuration(start: Start) -> tuple[TrainConfig, Mapping[str, Mappin
         stated = _TASKS.validate_python({"tasks": start.configuration.get("tasks", {})})["tasks"]
     except ValidationError as error:
         version = start.versions.get("arlarena-bench", "unknown")
+        advice = f"use the version that wrote it ({version})"
+        if any(fault["type"] == _UNKNOWN for fault in error.errors()):
+            advice += ", with the code of its author if this project never had it"
         raise UserError(
-            "the log's configuration is not valid in this version "
-            f"({first_fault(error)}): use the version that wrote it ({version})"
+            f"the log's configuration is not valid in this version ({first_fault(error)}): {advice}"
         ) from error
     tasks = {}
     for name in start.task.split("+"):

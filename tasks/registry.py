@@ -64,6 +64,15 @@ def task_name(text: str) -> str:
     return path.name + rest
 
 
+def task_word(name: str) -> str:
+    """What names a task in a command: its name, or the folder of the user's own, from here."""
+    place = None if name in own_names() else _outside().get(name)
+    if not isinstance(place, Path):
+        return name
+    here = Path.cwd()
+    return f"./{place.relative_to(here)}" if place.is_relative_to(here) else str(place)
+
+
 def load_task(name: str) -> Task:
     """Import a task and make its one instance.
 

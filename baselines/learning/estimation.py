@@ -64,6 +64,15 @@ def estimate(
             f"the advantage {chosen.name} gives {kind} instead of a tensor of shape "
             f"{tuple(wanted)}: one number for each {'token' if chosen.of_tokens else 'row'}"
         )
+    # Of a policy or a critic that is not finite steps are left out, until the run has diverged.
+    given = (batch.scores, batch.step_rewards, batch.token_costs, *entropies, *values)
+    sound = all(part is None or bool(part.isfinite().all()) for part in given)
+    if sound and not (finite := found.isfinite()).all():
+        wrong, whole = int((~finite).sum()), found.numel()
+        raise UserError(
+            f"the advantage {chosen.name} is not finite for {wrong} of {whole} "
+            f"{'tokens' if chosen.of_tokens else 'rows'}"
+        )
     token_level = found if chosen.of_tokens else found[:, None] * mask
     if chosen.task_normalized:
         token_level = task_normalized(token_level, mask, _ids([row.task for row in rows]))

@@ -252,7 +252,9 @@ class Updater:
         if rule is not None and not self._masks_first and not fresh:
             kept_rows = _kept_rows(rule, now.log_probs.detach(), batch, values, tally)
         trained = mask if kept_rows is None else mask * kept_rows[:, None]
-        limits = config.clipping.losses(TokenBatch.of(now.log_probs, old, advantages, trained))
+        limits = config.clipping.checked_losses(
+            TokenBatch.of(now.log_probs, old, advantages, trained)
+        )
         losses = limits.losses
         if any(weight is not None for weight in values.weights):
             losses = losses * batch.stack(values.weights)

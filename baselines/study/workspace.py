@@ -21,6 +21,7 @@ COMMAND = (sys.executable, "-m", "benchmark.cli")
 """The program itself, as a process of its own."""
 STATE: Final = "study.json"
 _ROOT: Final = Path(__file__).parents[2]
+_CODE: Final = ("baselines", "benchmark", "tasks")
 _RESULTS: Final = "baselines/results"
 """Written by studies, so that a change there is not one of the code."""
 
@@ -140,14 +141,13 @@ def read_state(folder: Path) -> RunState:
 
 
 def code_commit() -> str | None:
-    """The commit of the code, `-dirty` if a file other than results has changed.
+    """The commit of the code, `-dirty` if a file of it has changed or is not in the commit.
 
     None outside of a checkout.
     """
-    code = ("--", ".", f":(exclude){_RESULTS}")
     try:
         commit = _git("rev-parse", "HEAD")
-        changed = _git("status", "--porcelain", "--untracked-files=no", *code)
+        changed = _git("status", "--porcelain", "--", *_CODE, f":(exclude){_RESULTS}")
     except (FileNotFoundError, subprocess.CalledProcessError):
         return None
     return f"{commit}-dirty" if changed else commit

@@ -63,10 +63,16 @@ class EarlyStopping:
         self._advantages.append(metrics.get("policy/advantage_std"))
         last = number == self._run.config.optimization.updates
         if self._warns and last and not any(self._advantages):
+            equal = not any(self._group_stds)
             log.warning(
-                "no update of this run had an advantage: in every group all episodes had the same "
-                "return, so that nothing was learned from rewards; look at the texts in %s",
-                self._run.folder / SAMPLES,
+                "no update of this run had an advantage: %s, so that nothing was learned from "
+                "rewards; look at %s",
+                "in every group all episodes had the same return"
+                if equal
+                else "returns in a group differ, but all advantages are 0",
+                f"the texts in {self._run.folder / SAMPLES}"
+                if equal
+                else f"the advantage {self._run.config.advantage.name}",
             )
 
     def reason(self, learner: Learner, held_out: Validator) -> str | None:

@@ -110,6 +110,15 @@ def _play_checks(task: Task, panel: Panel, env_processes: int | None) -> Iterato
         shuffled = random.Random(stable_seed("validate")).sample(jobs, len(jobs))
         parallel = _play(shuffled, policy, CONCURRENCY, env_processes)
         count = f"{len(jobs)} {policy} episodes"
+        errors = [record.error for record in sequential.values() if record.error is not None]
+        # Two plays that end in the same error are equal, and say nothing.
+        yield Check(
+            "episodes are played to their end",
+            not errors,
+            f"{len(errors)} of {count} ended in an error: {errors[0]}" if errors else count,
+        )
+        if errors:
+            continue
         yield Check("results are reproducible", sequential == again, count)
         yield Check(
             f"{CONCURRENCY} in parallel, compared with one after another",

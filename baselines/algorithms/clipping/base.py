@@ -10,6 +10,7 @@ from torch import Tensor
 from baselines.algorithms.kl import LOG_RATIO_LIMIT
 from baselines.algorithms.masked import counted_tokens
 from baselines.algorithms.part import Choice, NotNegative, Part
+from tasks.errors import UserError
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,34 @@ class Clipping(Choice):
     @abstractmethod
     def losses(self, batch: TokenBatch) -> TokenLosses:
         """The loss of every token, and what was limited."""
+
+    def checked_losses(self, batch: TokenBatch) -> TokenLosses:
+        """The same; a plug-in may return anything.
+
+        Raises:
+            UserError: It is not what `losses` has to be.
+        """
+        found: object = self.losses(batch)
+        if not isinstance(found, TokenLosses):
+            raise UserError(
+                f"the clipping {self.name} gives {type(found).__name__} instead of TokenLosses: "
+                "the losses, and where the lower and the upper limit acted"
+            )
+        shape = tuple(batch.log_probs.shape)
+        for name in ("losses", "clipped_low", "clipped_high"):
+            part: object = getattr(found, name)
+            given = tuple(part.shape) if isinstance(part, Tensor) else type(part).__name__
+            if given != shape:
+                raise UserError(
+                    f"the clipping {self.name} gives {name} of {given} instead of a tensor of "
+                    f"shape {shape}: one number for each token"
+                )
+            assert isinstance(part, Tensor)
+            if name != "losses" and part.dtype != torch.bool:
+                raise UserError(
+                    f"the clipping {self.name} gives {name} of {part.dtype} instead of bools"
+                )
+        return found
 
 
 def limited(batch: TokenBatch, ratios: Tensor, low: float, high: float) -> TokenLosses:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import os
 from typing import Any
 
@@ -79,9 +80,9 @@ def add_model_options(engine: "argparse._ArgumentGroup") -> None:
     )
     engine.add_argument(
         "--gpu-memory-utilization",
-        type=float,
+        type=share,
         metavar="SHARE",
-        help="vLLM: share of the GPU's memory, 0 to 1 (default: vLLM's; beside a trainer 0.4)",
+        help="vLLM: share of the GPU's memory, at most 1 (default: vLLM's; beside a trainer 0.4)",
     )
     engine.add_argument(
         "--tensor-parallel-size", type=count, metavar="N", help="vLLM: GPUs for one model"
@@ -124,6 +125,17 @@ def count(text: str) -> int:
     value = int(text) if text.isascii() and text.isdigit() else 0
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be an integer of at least 1, not {text!r}")
+    return value
+
+
+def share(text: str) -> float:
+    """A part of something, above 0 and at most 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(f"must be above 0 and at most 1, not {text!r}")
     return value
 
 

@@ -78,6 +78,12 @@ def earlier_lines(training: "TrainingRun") -> list[dict[str, Any]]:
             f"{path} belongs to a run on the track {there}, but this one is on "
             f"{wanted}: choose another --out"
         )
+    planned = training.config.optimization.updates
+    if state.update > planned:
+        raise UserError(
+            f"{path} has {state.update} updates, more than the {planned} that are asked for: "
+            "choose another --out, or as many"
+        )
     whole = path.read_text("utf-8").rpartition("\n")[0].splitlines()[1:]
     lines: list[dict[str, Any]] = [json.loads(line) for line in whole]
     last = {"update": state.update, "validation": state.validated}

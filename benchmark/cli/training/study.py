@@ -127,7 +127,8 @@ def _status(
         say(json.dumps({"left": left, "spent_cpu_seconds": by_task, "rows": rows}, indent=1))
         return 0
     table = PlainTable(box=None, pad_edge=False)
-    for column in ("track", "recipe", "finished", "running", "missing", "collapsed", "gain"):
+    seeds = ("finished seeds", "running", "missing seeds")
+    for column in ("track", "recipe", *seeds, "collapsed", "gain"):
         table.add_column(column)
     for row in rows:
         gain = row["gain"]

@@ -17,6 +17,7 @@ from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import ModelIdentity
 from benchmark.stats.formatting import rate_text
 from benchmark.versions import versions
+from tasks.registry import task_word
 from tasks.texts import counted, printable
 
 if TYPE_CHECKING:
@@ -164,7 +165,8 @@ def _eval_command(
     )
 
     plan = validation_plan(training.config, training.tasks)
-    panels = [f"{planned.protocol.task}/{planned.protocol.panel}" for planned in plan.panels]
+    protocols = [planned.protocol for planned in plan.panels]
+    panels = [f"{task_word(one.task)}/{one.panel}" for one in protocols]
     options: list[str] = []
     # A track's own are not the user's.
     settings = list(dict.fromkeys([*chosen_settings(plan), *of_tasks]))

@@ -91,6 +91,7 @@ class WorkerEngine(Engine):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._chat: Chat | None = None
         self._context = 0
+        self._vocabulary: int | None = None  # token ids that the model has, where that is known
         self._chat_options = chat
         self._opened = ""
 
@@ -183,6 +184,12 @@ class WorkerEngine(Engine):
             )
         else:
             prompt_ids, prompt_images = chat.read(request.messages, variables)
+        if self._vocabulary is not None and (largest := max(prompt_ids)) >= self._vocabulary:
+            raise UserError(
+                f"the tokenizer gives a token the id {largest}, but the model has embeddings for "
+                f"ids below {self._vocabulary}: add them (resize_token_embeddings), or use the "
+                "tokenizer that the model was trained with"
+            )
         room = self._context - len(prompt_ids)
         if room < 1:
             raise PromptTooLong(len(prompt_ids), self._context)

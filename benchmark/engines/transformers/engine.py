@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, PreTrainedModel
@@ -122,6 +122,7 @@ class TransformersEngine(WorkerEngine):
                 "bfloat16, or vLLM with --tensor-parallel-size"
             ) from error
         self._dtype = str(model.dtype).removeprefix("torch.")
+        self._vocabulary = cast("torch.nn.Embedding", model.get_input_embeddings()).num_embeddings
         self._decoder = Decoder(model, chat.stop_ids, self._max_batch)
         return chat, context
 

@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -7,11 +8,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from baselines.algorithms.aggregation import Totals, aggregate
-from baselines.algorithms.clipping.base import Clipping, TokenLosses
+from baselines.algorithms.clipping.base import Clipping, TokenBatch, TokenLosses
 from baselines.algorithms.clipping.cispo import CISPO
 from baselines.algorithms.clipping.gspo import GSPO
 from baselines.algorithms.clipping.ppo import PPOClip
 from baselines.algorithms.clipping.sapo import SAPO
+from tasks.errors import UserError
 from tests.baselines.algorithms.usual import kept_rows, losses_of
 
 RULES: dict[str, Clipping] = {
@@ -26,6 +28,32 @@ every_rule = pytest.mark.parametrize("rule", RULES.values(), ids=RULES.keys())
 
 def doubles(*rows: list[float]) -> Tensor:
     return torch.tensor(rows, dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (torch.zeros(1, 2), "gives Tensor instead of TokenLosses: the losses, and where"),
+        (
+            TokenLosses(torch.zeros(2), *[torch.zeros(1, 2, dtype=torch.bool)] * 2),
+            r"gives losses of \(2,\) instead of a tensor of shape \(1, 2\): one number for each",
+        ),
+        (
+            TokenLosses(torch.zeros(1, 2), torch.zeros(1, 2), torch.zeros(1, 2)),
+            "gives clipped_low of torch.float32 instead of bools",
+        ),
+    ],
+)
+def test_losses_that_are_none_are_named(
+    given: Any, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a plug-in may return them."""
+    ones = torch.ones(1, 2)
+    batch = TokenBatch.of(-ones, -ones, ones, ones)
+    assert torch.equal(PPOClip().checked_losses(batch).losses, PPOClip().losses(batch).losses)
+    monkeypatch.setattr(PPOClip, "losses", lambda self, batch: given)
+    with pytest.raises(UserError, match=f"the clipping ppo {said}"):
+        PPOClip().checked_losses(batch)
 
 
 def near(actual: Tensor, *rows: list[float]) -> None:

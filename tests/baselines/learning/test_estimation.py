@@ -1,5 +1,6 @@
 """What a recipe chooses is what the rows get: each advantage against its algorithm, by hand."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -114,6 +115,20 @@ def test_an_advantage_of_another_shape_is_named(
     monkeypatch.setattr(type(config.advantage), "of", lambda self, rows: given)
     with pytest.raises(UserError, match=said):
         found(config)
+
+
+@pytest.mark.parametrize("given", [math.nan, math.inf])
+def test_an_advantage_that_is_not_finite_is_named(
+    given: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless it comes from a policy or a critic that is not."""
+    config = choose("grpo")
+    advantages = torch.tensor([0.0, given, 1.0, given, 0.0])
+    monkeypatch.setattr(type(config.advantage), "of", lambda self, rows: advantages)
+    with pytest.raises(UserError, match="the advantage grpo is not finite for 2 of 5 rows"):
+        found(config)
+    broken = [torch.full((len(row.response_ids),), math.nan) for row in ROWS]
+    assert not all(bool(own.isfinite().all()) for own in found(config, entropies=[*broken]))
 
 
 def test_grpo_by_hand() -> None:

@@ -129,14 +129,20 @@ def test_a_commit_is_dirty_where_code_has_changed(
     assert code_commit() is None  # nothing is committed
     results = tmp_path / "baselines" / "results" / "rates.yaml"
     results.parent.mkdir(parents=True)
-    for file in (results, tmp_path / "code.py"):
+    code = tmp_path / "baselines" / "code.py"
+    for file in (results, code):
         file.write_text("one")
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "--quiet", "-m", "one")
     commit = git(tmp_path, "rev-parse", "HEAD").strip()
     results.write_text("written by a study")
     assert code_commit() == commit
-    (tmp_path / "code.py").write_text("two")
+    (tmp_path / "notes.txt").write_text("mine")
+    assert code_commit() == commit
+    code.write_text("two")
+    assert code_commit() == f"{commit}-dirty"
+    code.write_text("one")
+    code.with_name("method.py").write_text("new")
     assert code_commit() == f"{commit}-dirty"
 
 

@@ -104,8 +104,9 @@ def test_accelerates_launcher_for_one_process_is_noticed(tmp_path: Path) -> None
     assert "torchrun --nproc_per_node N" in made.stderr
 
 
-def test_sigterm_leaves_a_checkpoint_that_the_run_goes_on_from(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "Ctrl-C"])
+def test_a_run_that_is_asked_to_end_leaves_a_checkpoint_that_it_goes_on_from(
+    asked: signal.Signals, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = tmp_path / "run"
     settings = [*SMALL.split(), "checkpoint_every=100", "optimization.updates=100"]
@@ -123,15 +124,19 @@ def test_sigterm_leaves_a_checkpoint_that_the_run_goes_on_from(
     while not log.exists() or log.read_text().count("\n") < 3:
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.05)
-    process.terminate()
-    time.sleep(0.01)
-    process.terminate()  # the same signal, as launchers and schedulers pass it on
+    process.send_signal(asked)
+    if asked == signal.SIGTERM:
+        time.sleep(0.01)
+        process.terminate()  # the same signal, as launchers and schedulers pass it on
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert f"resumes from the last checkpoint in {folder}" in said
     made = len(read_training_log(log).updates)
     state = json.loads((folder / "last/state/training_state.json").read_text())
     assert state["update"] == made >= 2
+    assert "stopping, with a checkpoint; to stop at once, ask again" in said
+    if asked == signal.SIGINT:
+        return
     # What follows is what would have followed, with a warning if it began with other instructions.
     start, _, rest = log.read_text().partition("\n")
     other = "AVX512" if cpu_name().endswith("AVX2") else "AVX2"

@@ -203,12 +203,19 @@ def test_several_processes_speak_with_one_voice(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_longer_run_goes_on(trained: Path, tmp_path: Path) -> None:
+def test_a_longer_run_goes_on_and_a_shorter_one_is_refused(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "copy"
     shutil.copytree(trained, out)
     settings = {"rollout__temperature": "0.7", "optimization__updates": "3"}
     assert train(out, "--seed", "5", **settings) == 0
     assert [line["update"] for line in updates(out)] == [1, 2, 3]
+    stated = (out / "config.yaml").read_bytes()
+    capsys.readouterr()
+    assert train(out, "--seed", "5", **settings | {"optimization__updates": "2"}) == EXIT_USER_ERROR
+    assert "has 3 updates, more than the 2 that are asked for" in capsys.readouterr().err
+    assert (out / "config.yaml").read_bytes() == stated
 
 
 @pytest.mark.slow

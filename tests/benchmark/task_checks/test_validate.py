@@ -231,6 +231,17 @@ class Talkative(SmallTask):
         return super().episode(entry, max_turns + 5)
 
 
+class Failing(SmallTask):
+    """Its worlds end in an error at the first step."""
+
+    def world(self, entry: PanelEntry) -> Level:
+        class Broken(Level):
+            def act(self, action: str | None) -> Done:
+                raise KeyError("order")
+
+        return Broken(entry.data["board"])
+
+
 TRACE = "texts, rewards and outcomes match this version"
 
 
@@ -266,6 +277,11 @@ def test_a_broken_promise_is_found(make: Callable[[], SmallTask], found: set[str
             Endless,
             "no step before the start and after the end",
             "a step before `reset` is taken; it must raise a RuntimeError",
+        ),
+        (
+            Failing,
+            "episodes are played to their end",
+            "12 of 12 random episodes ended in an error: KeyError: 'order'",
         ),
         (Unplayable, "training entries can be played", "AssertionError: only panels"),
         (OneLevel, "index and seed choose the training entry", "`index` makes no difference"),
