@@ -118,7 +118,7 @@ def _custom_fault(track: Track, start: Start) -> str | None:
     for name in shipped_names:
         shipped = resolve_on_track(track, name, min(track.learning_rate.rates))
         if _first_difference(shipped, config, _is_method) is None:
-            return f"its recipe {start.recipe} has the four choices of {name}: train that"
+            return f"its recipe {start.recipe} has the four choices of {name}: call it that"
     return None
 
 

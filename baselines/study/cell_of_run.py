@@ -73,7 +73,7 @@ def keep(cell: Cell, setting: StudySetting) -> Finished:
         evaluation=manifest,
         versions=versions(),
         commit=state.commits[0] if state.commits else None,
-        later_commits=state.commits[1:],
+        later_commits=tuple(filter(None, state.commits[1:])),
     )
     write_cell(CellFiles(setting.results, cell), facts, folder, evaluation)
     finished = read_cell(setting.results, cell)

@@ -37,7 +37,7 @@ class _Job:
     step: str
     child: Child
     cpu: dict[str, float]
-    commits: tuple[str, ...]
+    commits: tuple[str | None, ...]
     saved: float
 
     @property
@@ -157,7 +157,8 @@ def _begin(cell: Cell, setting: StudySetting) -> _Job:
     steps = _steps(cell, setting)
     step, arguments = next(steps)
     state = read_state(folder)
-    commits = _with_this_one(state.commits)
+    begun_before = bool(state.cpu_seconds) and not state.commits
+    commits = _with_this_one((None,) if begun_before else state.commits)
     child = Child([*setting.command, *arguments], folder / OUTPUT, AVX2)
     job = _Job(cell, folder, steps, step, child, state.cpu_seconds, commits, time.monotonic())
     try:
@@ -207,7 +208,7 @@ def _advance(
     return True
 
 
-def _with_this_one(commits: tuple[str, ...]) -> tuple[str, ...]:
+def _with_this_one(commits: tuple[str | None, ...]) -> tuple[str | None, ...]:
     """The commits of a run, the one of the code as it is now among them."""
     now = code_commit()
     return commits if now is None or now in commits[-1:] else (*commits, now)

@@ -104,14 +104,14 @@ class RunState(Strict):
             null in files of older versions.
         failure: Why the last process failed; null if it did not.
         commits: Of the code that its processes began with (`code_commit`), in order, repetitions
-            left out; none outside of a checkout, or from before this was noted.
+            left out; none outside of a checkout. Null: begun before this was noted.
     """
 
     cpu_seconds: dict[str, float]
     pid: int | None
     began: int | None = None
     failure: str | None
-    commits: tuple[str, ...] = ()
+    commits: tuple[str | None, ...] = ()
 
     @property
     def is_running(self) -> bool:

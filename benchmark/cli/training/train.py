@@ -3,10 +3,7 @@
 import argparse
 import asyncio
 import contextlib
-import logging
-import math
 import os
-import signal
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -46,6 +43,7 @@ from benchmark.cli.training.on_track import (
 )
 from benchmark.cli.training.processes import is_main, process_count
 from benchmark.cli.training.run_folder import check_folder, earlier_lines, locked
+from benchmark.cli.training.signals import StopSignals
 from benchmark.cli.training.texts import closing_lines, config_text, title
 from benchmark.engines.choose import choose_kind
 from benchmark.files import os_error_text, write_atomically
@@ -62,12 +60,6 @@ if TYPE_CHECKING:
     from baselines.config.schema import TrainConfig
     from baselines.launch.plan import GpuPlan
     from baselines.training.terminal_view import LiveView
-    from baselines.training.trainer import Trainer
-
-log = logging.getLogger(__name__)
-
-SAME_SIGTERM_S = 10.0
-"""Seconds within which a further SIGTERM is the same: launchers and schedulers pass it on, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,48 +284,20 @@ async def _run(
         end_with(os.getppid())
     accelerator = make_accelerator(training)
     watch = TrainingCallbacks() if view is None else TrainingCallbacks(view.line, view.phase)
-    with ended_together(accelerator):
+    signals = StopSignals()
+    with ended_together(accelerator), signals:
         async with contextlib.AsyncExitStack() as stack:
-            _on_signals(None)
             engine = older = None
             if has_engine(training, arguments, accelerator):
                 engine = await stack.enter_async_context(make_engine(training, arguments))
                 if training.config.sampling.cross_policy is not None:
                     older = await stack.enter_async_context(make_engine(training, arguments))
             trainer = Trainer(training, engine, accelerator, watch, older)
-            _on_signals(trainer)
+            signals.trainer = trainer
             reason = await trainer.train()
     if accelerator.num_processes > 1:
         accelerator.end_training()
     return reason
-
-
-def _on_signals(trainer: "Trainer | None") -> None:
-    """Let SIGTERM and Ctrl-C stop a trainer where it can go on, and a later one at once.
-
-    Ctrl-C counts as a later one as soon as it is pressed again; beside a launcher, which passes it
-    on, too, it is a signal like SIGTERM.
-    """
-    task, loop = asyncio.current_task(), asyncio.get_running_loop()
-    assert task is not None
-    asked = -math.inf
-
-    def stop(wait: float) -> None:
-        nonlocal asked
-        if trainer is None:
-            task.cancel()
-        elif not trainer.shards.stopping.is_set():
-            asked = loop.time()
-            if is_main():
-                log.warning("stopping, with a checkpoint; to stop at once, ask again")
-            trainer.stop()
-        elif loop.time() - asked > wait:
-            task.cancel()
-
-    patience = 0.0 if process_count() == 1 else SAME_SIGTERM_S
-    with contextlib.suppress(NotImplementedError):
-        loop.add_signal_handler(signal.SIGTERM, stop, SAME_SIGTERM_S)
-        loop.add_signal_handler(signal.SIGINT, stop, patience)
 
 
 def _folder(arguments: argparse.Namespace, init: ModelSource) -> Path:

@@ -43,7 +43,7 @@ from benchmark.submissions.plays.likeness import (
 from benchmark.submissions.plays.play_hash import EpisodeKey, PlayHash
 from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.reading.reruns import Place, own_plays
-from benchmark.submissions.training_logs.begins import check_begins
+from benchmark.submissions.training_logs.begins import KnownStart, check_begins
 from benchmark.submissions.training_logs.likeness import (
     Hashes,
     Validations,
@@ -71,6 +71,7 @@ def check_copies(entry: Entry, context: Context) -> list[Finding]:
     findings: list[Finding] = []
     own = own_plays(entry.folder, context.reruns)
     taken: dict[str, set[EpisodeKey]] = {run.path: set() for run in mine}
+    starts: list[KnownStart] = []
     for number, run in enumerate(mine):
         for earlier in mine[:number]:
             # Seeds of an entry are runs of their own: noise on one's weights plays like it.
@@ -85,9 +86,13 @@ def check_copies(entry: Entry, context: Context) -> list[Finding]:
                 taken[run.path] |= _equal(run, theirs)
                 if not _are_own(run, own):
                     findings += _check_policy(entry, run, theirs, context)
-        findings += _check_logs(entry, logs, validations, other)
+        findings += _check_logs(logs, validations, other)
+        starts += other.starts
         if len(findings) == before:
             findings += _check_order(entry, mine, logs, other, context)
+    for point in entry.checkpoints:
+        if point.log is not None:
+            findings += check_begins(point, point.log, starts)
     named = {finding.file for finding in findings}
     return findings + [
         finding
@@ -98,12 +103,11 @@ def check_copies(entry: Entry, context: Context) -> list[Finding]:
 
 
 def _check_logs(
-    entry: Entry,
     logs: Mapping[str, Sequence[Hashes]],
     validations: Mapping[str, Validations],
     other: AcceptedEntry,
 ) -> Iterator[Finding]:
-    """Compare training logs: with one's own numbers, from where the same init begins."""
+    """Compare the numbers of training logs."""
     fix = "send the logs of your own training runs"
     for (path, known), (file, numbers) in product(other.logs.items(), logs.items()):
         name = f"{other.peer.folder}/{path}"
@@ -113,9 +117,6 @@ def _check_logs(
         elif equal := equal_validations(validations.get(file, {}), known.validations):
             problem = f"{equal} validations after the init's are those of {name}"
             yield Finding(file, "validations", problem, fix)
-    for point in entry.checkpoints:
-        if point.log is not None:
-            yield from check_begins(point, point.log, other.starts)
 
 
 def check_taken(run: AcceptedRun, taken: Collection[EpisodeKey]) -> Iterator[Finding]:

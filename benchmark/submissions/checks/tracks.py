@@ -70,7 +70,7 @@ def _check_claim(
         return
     for look in (context.method_fault, context.rate_fault):
         if look is not None and (fault := look(track, log.start)) is not None:
-            fix = "train the recipe as the track does; a custom recipe needs its own name"
+            fix = "train the recipe as the track does, under its name; another method needs another"
             yield Finding(file, "line 1, recipe", fault, fix)
             return
 

@@ -14,6 +14,12 @@ _ALIKE = ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU"
 _LETTERS: Final = str.maketrans("012345678i", "olzeasgtbl")
 """Digits, and the i, by the letter that they are read as. No two digits are one letter: `v6` and
 `v9` are two names."""
+_LISU: Final = {
+    0xA4D0 + place: letter
+    for place, letter in enumerate("BP.DT.GK.JC.ZF.MNLSR..VH..WXY.A.E.IOU")
+    if letter != "."
+}
+"""Letters of Lisu by the capital that they look like."""
 _SMALL: Final = re.compile("LATIN LETTER SMALL CAPITAL ([A-Z])")
 _PAIRS: Final = (("rn", "m"), ("cl", "d"), ("vv", "w"))
 """Two letters that are read as one."""
@@ -56,6 +62,7 @@ def skeleton(title: str) -> str:
 
 def _folded(title: str) -> str:
     """Without case, small capitals included; what is alike in capitals alone is one letter."""
+    title = title.translate(_LISU)
     names = (unicodedata.name(letter, "") for letter in title)
     found = ((letter, _SMALL.fullmatch(name)) for letter, name in zip(title, names, strict=True))
     plain = (letter if small is None else small[1] for letter, small in found)

@@ -37,10 +37,9 @@ MAX_PLAIN: Final = 2**20
 """Bytes of any other file that is not compressed."""
 MAX_README: Final = 2**16
 """Bytes of a README, which the board does not show."""
-_PICTURE: Final = re.compile(
-    r"!\[|<\s*(a|div|embed|iframe|img|object|picture|style|svg|table|video)[\s/>]", re.IGNORECASE
-)
-"""What could look like a badge of the board, or like a table of it."""
+_CODE: Final = re.compile(r"^ {0,3}(```|~~~).*?^ {0,3}\1|(`+)[^`].*?\2", re.MULTILINE | re.DOTALL)
+_PICTURE: Final = re.compile(r"!\[|<\s*[/!]?[a-z](?!ttps?://)", re.IGNORECASE)
+"""Images and HTML, which could look like a badge of the board, or like a table of it."""
 _AS_EMOJI: Final = re.compile(r"(?<=[^\w\s])\ufe0f")
 """Behind a symbol: that it is shown in color."""
 MAX_MANIFEST: Final = 2**15
@@ -183,10 +182,12 @@ def check_readme(folder: Path) -> list[Finding]:
         lines = enumerate(text.split("\n"), 1)
         unseen = (f"line {number}" for number, line in lines if not all(map(is_seen, line)))
         return [Finding(README, next(unseen, ""), str(error), "use only visible characters")]
-    for number, line in enumerate(text.split("\n"), 1):
-        if _PICTURE.search(line):
-            problem = "has an image or HTML"
-            return [Finding(README, f"line {number}", problem, "remove it: write text alone")]
+    # Code is shown as it is.
+    prose = _CODE.sub(lambda code: "\n" * code[0].count("\n"), text)
+    if (found := _PICTURE.search(prose)) is not None:
+        line = prose.count("\n", 0, found.start()) + 1
+        fix = "remove it: write text alone, and code between backquotes"
+        return [Finding(README, f"line {line}", "has an image or HTML", fix)]
     return []
 
 

@@ -4,8 +4,10 @@ Collapse is judged from the highest success on, which is often the init's: a log
 validation is lower than it was hides one.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 from benchmark.logs.lines import Validation
@@ -15,7 +17,12 @@ from benchmark.stats.formatting import percent_text
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
 from benchmark.submissions.training_logs.counts import AS_WRITTEN
-from benchmark.submissions.training_logs.panels import agrees, computes_alike, matched_panels
+from benchmark.submissions.training_logs.panels import (
+    CONFIDENCE,
+    agrees,
+    computes_alike,
+    matched_panels,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +33,7 @@ class KnownStart:
         model: The weights.
         fingerprint: Of the panel's protocol.
         success: Their rate.
+        episodes: Of how many plays.
         engine: What played, as it describes itself.
         said_by: Where it stands.
     """
@@ -33,35 +41,53 @@ class KnownStart:
     model: ModelIdentity
     fingerprint: str
     success: float
+    episodes: int
     engine: Mapping[str, Any]
     said_by: str
 
+    @property
+    def said(self) -> tuple[Any, ...]:
+        """What two starts have in common that say the same."""
+        engine = (self.engine.get(fact) for fact in ("kind", "dtype", "device"))
+        return (self.model, self.fingerprint, self.success, *map(str, engine))
+
 
 def known_starts(entry: Entry) -> tuple[KnownStart, ...]:
-    """What an entry says of inits: the first validations of its logs, or the entry of an init."""
+    """What an entry says of inits: the first validations of its logs, or the entry of an init.
+
+    A run in which episodes ended in errors does not count: they are failures of the engine.
+    """
     found = []
     folder = entry.folder.name
     for point in entry.checkpoints:
-        if point.log is not None:
+        if (log := point.log) is not None:
             found += [
-                KnownStart(log.start.init, line.fingerprint, line.success, log.start.engine, place)
-                for log, place in [(point.log, f"{folder}/{point.log.path}")]
+                KnownStart(
+                    model=log.start.init,
+                    fingerprint=line.fingerprint,
+                    success=line.success,
+                    episodes=line.episodes,
+                    engine=log.start.engine,
+                    said_by=f"{folder}/{log.path}",
+                )
                 for line in _first(log)
             ]
         elif point.checkpoint.model.kind == "init":
             found += [
                 KnownStart(
-                    point.checkpoint.model,
-                    panel.fingerprint,
-                    panel.success.value,
-                    run.manifest.engine,
-                    f"{folder}/{run.path}",
+                    model=point.checkpoint.model,
+                    fingerprint=panel.fingerprint,
+                    success=panel.success.value,
+                    episodes=panel.records,
+                    engine=run.manifest.engine,
+                    said_by=f"{folder}/{run.path}",
                 )
                 for run in point.runs
                 for panel in run.summary.panels
+                if not panel.errors
             ]
     # Seeds of one training begin alike: of equal ones the first is enough.
-    return tuple({(start.fingerprint, start.success): start for start in found[::-1]}.values())
+    return tuple({start.said: start for start in reversed(found)}.values())
 
 
 def check_begins(
@@ -69,28 +95,49 @@ def check_begins(
 ) -> Iterator[Finding]:
     """Compare a log's first validations with what is known of its init.
 
+    Played greedily by engines that compute alike, they are equal. Otherwise each is a draw, and all
+    that is known of one panel is taken together: the more entries there are, the less one of them
+    decides.
+
     Args:
         point: What the training has led to.
         log: Its log.
-        known: From other entries, or from other seeds.
+        known: From all other entries, or from other seeds.
     """
     panels = matched_panels(point, log)
     for line in _first(log):
         tie = panels.get(line.panel)
         greedy = tie is not None and tie.protocol.sampling.temperature == 0
-        for start in known:
-            if start.fingerprint != line.fingerprint:
-                continue
-            if not same_weights(start.model, log.start.init):
-                continue
-            alike = greedy and computes_alike(start.engine, log.start.engine)
-            if not agrees(start.success, line, alike):
-                problem = (
-                    f"begins with success {percent_text(line.success)} on {line.panel}, but "
-                    f"{log.start.init.name} has {percent_text(start.success)} in {start.said_by}"
-                )
-                yield Finding(str(log.path), "validation 1 (update 0)", problem, AS_WRITTEN)
-                return
+        others = [
+            start
+            for start in known
+            if start.fingerprint == line.fingerprint and same_weights(start.model, log.start.init)
+        ]
+        same = [start for start in others if computes_alike(start.engine, log.start.engine)]
+        where = "validation 1 (update 0)"
+        begins = f"begins with success {percent_text(line.success)} on {line.panel}, but"
+        if greedy and same:
+            for start in same:
+                if not agrees(start.success, line, repeatable=True):
+                    said = f"{log.start.init.name} has {percent_text(start.success)}"
+                    problem = f"{begins} {said} in {start.said_by}"
+                    yield Finding(str(log.path), where, problem, AS_WRITTEN)
+                    return
+        elif others and not _can_be_one(line, others):
+            mean = math.fsum(one.success for one in others) / len(others)
+            problem = f"{begins} {log.start.init.name} has {percent_text(mean)} in other entries"
+            yield Finding(str(log.path), where, problem, AS_WRITTEN)
+            return
+
+
+def _can_be_one(line: Validation, others: Sequence[KnownStart]) -> bool:
+    """Whether a validation and others' plays can be draws from one rate (a test of two shares)."""
+    plays = sum(start.episodes for start in others)
+    solved = math.fsum(start.success * start.episodes for start in others)
+    pooled = (solved + line.success * line.episodes) / (plays + line.episodes)
+    spread = math.sqrt(pooled * (1 - pooled) * (1 / plays + 1 / line.episodes))
+    gap = abs(line.success - solved / plays)
+    return gap <= NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * spread + 1 / line.episodes
 
 
 def _first(log: TrainingLog) -> list[Validation]:

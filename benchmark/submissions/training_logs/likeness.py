@@ -14,7 +14,7 @@ Hashes = npt.NDArray[np.int64]
 """(k,) hashes of numbers with their names, the same in one process alone. The highest bits are
 those of the name, so that what a log says can be compared by what both logs measure."""
 Validations = Mapping[tuple[int, str], tuple[str, ...]]
-"""The numbers of validations after the init's, by update and fingerprint, to `DIGITS` digits."""
+"""The numbers of validations, by update and fingerprint, to `DIGITS` digits; 0 is the init's."""
 _NAME_BITS: Final = 16
 COPIED_SHARE: Final = 0.5
 """Of the updates of a log: more than that with the numbers of another log are copies. The first
@@ -119,17 +119,18 @@ def equal_validations(mine: Validations, theirs: Validations) -> int:
     Two seeds solve as many episodes after one update now and then; in as many turns, with as many
     valid responses and to the same score, they do not: logs of this project's own have no such
     validation in common. Runs that solve nothing, or everything, in all turns that there are, may
-    be equal: they have nothing left to differ in.
+    be equal: they have nothing left to differ in. So may runs whose policy plays on as the init.
 
     Returns:
         Their number, without those of the init and of policies that solve nothing; 0 if they are
         not more than `COPIED_SHARE`, or fewer than `FEWEST_VALIDATIONS`. Where any differs, those
         of policies that solve everything do not count either.
     """
-    common = mine.keys() & theirs.keys()
+    common = [place for place in mine.keys() & theirs.keys() if place[0] > 0]
     differ = any(mine[place] != theirs[place] for place in common)
     extreme = {first_digits(0.0), first_digits(1.0)} if differ else {first_digits(0.0)}
-    telling = [p for p in common if not {mine[p][0], theirs[p][0]} <= extreme]
+    moved = [p for p in common if any(of[p] != of.get((0, p[1])) for of in (mine, theirs))]
+    telling = [p for p in moved if not {mine[p][0], theirs[p][0]} <= extreme]
     equal = sum(mine[place] == theirs[place] for place in telling)
     return equal if equal >= FEWEST_VALIDATIONS and equal > COPIED_SHARE * len(telling) else 0
 
@@ -144,5 +145,4 @@ def validated(log: TrainingLog) -> Validations:
             )
         )
         for line in log.validations
-        if line.update
     }

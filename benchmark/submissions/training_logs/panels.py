@@ -9,6 +9,7 @@ from benchmark.evaluation.protocol import PanelProtocol, joint_fingerprint
 from benchmark.evaluation.summary import PanelSummary
 from benchmark.logs.lines import Validation
 from benchmark.logs.training_log import TrainingLog
+from benchmark.stability.run_end import early_stop
 from benchmark.stats.formatting import percent_text
 from benchmark.stats.intervals import wilson
 from benchmark.submissions.format.findings import Finding
@@ -46,19 +47,22 @@ class MatchedPanel:
 
     def agrees(self, line: Validation) -> bool:
         """Whether a validation can be of the weights that were evaluated."""
-        return agrees(self.summary.success.value, line, self.repeatable)
+        # Errors count as failures, and may not have been there.
+        errors = self.summary.errors / self.protocol.repeats
+        return agrees(self.summary.success.value, line, self.repeatable, errors)
 
 
-def agrees(success: float, line: Validation, repeatable: bool) -> bool:
+def agrees(success: float, line: Validation, repeatable: bool, errors: float = 0.0) -> bool:
     """Whether the weights of a validation can have a success rate on the same panel.
 
     Args:
         success: The rate.
         line: The validation.
         repeatable: See `MatchedPanel`.
+        errors: Episodes of the rate that ended in an error.
     """
     if repeatable:
-        most = max(FEW, FEW_SHARE * line.episodes)
+        most = max(FEW, FEW_SHARE * line.episodes) + errors
         return abs(success - line.success) * line.episodes <= most + TOLERANCE
     around = wilson(round(line.success * line.episodes), line.episodes, CONFIDENCE)
     return around.low <= success <= around.high
@@ -149,12 +153,22 @@ def check_panels(point: ReadCheckpoint, log: TrainingLog) -> Iterator[Finding]:
         fault = _fault(log, panel, tie.protocol)
         if fault is not None:
             yield Finding(file, "validations", fault, AS_WRITTEN)
-        elif tie.comparable and not _near(log, panel, tie):
+        elif tie.comparable and not stopped_between(log) and not _near(log, panel, tie):
             problem = (
                 f"no validation of {tie.protocol.task}/{tie.protocol.panel} is near "
                 f"the {percent_text(tie.summary.success.value)} of the checkpoint"
             )
             yield Finding(file, "validations", problem, "send the checkpoint's own log")
+
+
+def stopped_between(log: TrainingLog) -> bool:
+    """Whether a run was stopped early, after an update without a validation.
+
+    Nobody has validated its last weights then. It counts as a collapse.
+    """
+    if not log.updates or early_stop(log) is None:
+        return False
+    return log.updates[-1].update not in {line.update for line in log.validations}
 
 
 def _check_tasks(log: TrainingLog, validated: Sequence[PanelProtocol]) -> Iterator[Finding]:
@@ -202,6 +216,8 @@ def check_choice(trained: Sequence[tuple[ReadCheckpoint, TrainingLog]]) -> Itera
     """
     compared = []
     for point, log in trained:
+        if stopped_between(log):
+            continue
         ties = {name: tie for name, tie in matched_panels(point, log).items() if tie.comparable}
         found = [_near(log, name, tie) for name, tie in ties.items()]
         if found and all(found):  # else nothing to compare with, or `check_panels` objects
@@ -216,7 +232,8 @@ def check_choice(trained: Sequence[tuple[ReadCheckpoint, TrainingLog]]) -> Itera
     if not choices:
         problem = "match the last validation in only some logs, and no one update in all logs"
         if len(compared) == 1:
-            problem, fix = "do not match the log's last validation", "evaluate last/"
+            problem = "do not match the log's last validation"
+            fix = "evaluate last/; run the same eval command again if episodes ended in errors"
         yield Finding(SUBMISSION, "checkpoints", problem, fix)
     elif not any(_agree_together(compared, updates) for updates in choices):
         problem = "match validations one by one, but together they are too far from them"

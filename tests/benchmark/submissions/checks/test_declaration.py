@@ -68,6 +68,15 @@ def test_the_check_asks_for_it(trained: Path, tmp_path: Path) -> None:
     assert verdict.replayed == 0
 
 
+def test_code_in_a_readme_is_no_markup(trained: Path, tmp_path: Path) -> None:
+    copy = copied(trained, tmp_path)
+    text = (
+        "# Mine\n\n`array![1]`, <https://example.org>, 1 < 2 and\n\n```\n<weights of seed 0>\n```\n"
+    )
+    copy.write("README.md", text.encode())
+    assert read_accepted(copy.folder).folder == copy.folder
+
+
 def test_reviewers_are_told_what_a_readme_claims(trained: Path, tmp_path: Path) -> None:
     copy = copied(trained, tmp_path)
     context = Context(INITS, shipped=SHIPPED)

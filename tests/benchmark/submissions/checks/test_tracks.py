@@ -62,7 +62,7 @@ def test_a_method_that_is_not_its_recipe_is_a_finding(copies: Copies) -> None:
     assert found == [
         f"training/s{seed}.jsonl.zst, line 1, recipe: its recipe is grpo, but "
         "clipping.clip_high is 0.9, and that recipe has 0.2; train the recipe as the "
-        "track does; a custom recipe needs its own name"
+        "track does, under its name; another method needs another"
         for seed in SEEDS
     ]
 
@@ -79,7 +79,8 @@ def test_a_rate_of_the_grid_that_was_not_tuned_is_a_finding(
     found = problems(on_track(copies("trained")), TRACK)
     assert found == [
         f"training/s{seed}.jsonl.zst, line 1, recipe: its learning rate is 0.0001, but the track's "
-        "for grpo is 0.01; train the recipe as the track does; a custom recipe needs its own name"
+        "for grpo is 0.01; train the recipe as the track does, under its name; another method "
+        "needs another"
         for seed in (() if accepted else SEEDS)
     ]
 
@@ -98,10 +99,10 @@ def test_a_custom_recipe_with_the_choices_of_a_shipped_one_is_a_finding(copies: 
     """Under another name it could choose its learning rate, and stand beside that recipe's runs."""
     copy = on_track(copies("trained"), lambda line: line.update(recipe="steady"))
     copy.about(lambda about: about["method"].update(recipe="steady"))
-    fix = "train the recipe as the track does; a custom recipe needs its own name"
+    fix = "train the recipe as the track does, under its name; another method needs another"
     assert problems(copy, TRACK) == [
         f"training/s{seed}.jsonl.zst, line 1, recipe: its recipe steady has the four choices of "
-        f"grpo: train that; {fix}"
+        f"grpo: call it that; {fix}"
         for seed in SEEDS
     ]
 

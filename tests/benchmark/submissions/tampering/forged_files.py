@@ -207,6 +207,13 @@ FORGERIES = [
         "README.md, line 3: has an image or HTML",
     ),
     Forgery("table in the README", "policy", plain("README.md", b"a\n<TABLE border=1>"), "or HTML"),
+    Forgery(
+        "picture over two lines",
+        "policy",
+        plain("README.md", b"a `<b>` b\n```\n<p>\n```\n<img\nsrc='https://img.shields.io/a.svg'>"),
+        "README.md, line 5: has an image or HTML",
+    ),
+    Forgery("key in the README", "policy", plain("README.md", b"<kbd>verified</kbd>"), "or HTML"),
     Forgery("binary README", "policy", plain("README.md", b"\xff"), "README.md: is not UTF-8"),
     Forgery(
         "README that hides something",

@@ -89,6 +89,12 @@ FORGERIES = [
     ),
     Forgery("Lisu in a name", "policy", about(authors=["\ua4d6RPO"]), AUTHOR + "the word "),
     Forgery(
+        "a badge in Lisu",
+        "policy",
+        about(authors=["\ua4e6\ua4f0\ua4e3\ua4f2\ua4dd\ua4f2\ua4f0\ua4d3"]),
+        "'verified' is what the board says",
+    ),
+    Forgery(
         "a badge in small capitals",
         "policy",
         about(authors=["\u1d20\u1d07\u0280\u026a\ua730\u026a\u1d07\u1d05"]),

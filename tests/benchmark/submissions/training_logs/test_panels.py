@@ -14,9 +14,14 @@ from benchmark.logs.training_log import TrainingLog, parse_training_log
 from benchmark.models import ModelIdentity
 from benchmark.submissions.format.schema import Checkpoint
 from benchmark.submissions.reading.entry import ReadCheckpoint, ReadRun
-from benchmark.submissions.training_logs.panels import check_choice, check_panels, matched_panels
+from benchmark.submissions.training_logs.panels import (
+    check_choice,
+    check_panels,
+    matched_panels,
+    stopped_between,
+)
 from tests.support.runs.factories import TASKS, make_manifest, make_protocol, make_record
-from tests.support.training.logs import start_line, validation_line
+from tests.support.training.logs import measured_line, start_line, validation_line
 
 SAMPLED = make_protocol(sampling=Sampling(temperature=0.6, top_p=0.95, top_k=20), repeats=8)
 
@@ -50,9 +55,9 @@ def log_of(
     )
 
 
-def log_over(*solved: int) -> TrainingLog:
+def log_over(*solved: int, **start: Any) -> TrainingLog:
     """Validations of 256 episodes after updates 0, 1, 2 and so on, with so many solved."""
-    lines = [start_line(fingerprint=joint_fingerprint([MANY.fingerprint]))]
+    lines = [start_line(fingerprint=joint_fingerprint([MANY.fingerprint]), **start)]
     lines += [
         validation_line(number, count, 256, fingerprint=MANY.fingerprint)
         for number, count in enumerate(solved)
@@ -108,7 +113,7 @@ def test_a_single_seed_shows_its_last_weights(solved: tuple[int, ...]) -> None:
     (found,) = check_choice([(half(), log_over(*solved))])
     assert (found.problem, found.fix) == (
         "do not match the log's last validation",
-        "evaluate last/",
+        "evaluate last/; run the same eval command again if episodes ended in errors",
     )
     assert not list(check_choice([(half(), log_over(0, 20, 128))]))
 
@@ -125,6 +130,42 @@ def test_seeds_that_are_all_a_little_better_are_not_those_of_their_logs(
     found = [each.problem for each in check_choice(trained)]
     together = "match validations one by one, but together they are too far from them"
     assert found == [together] * (not accepted)
+
+
+def test_last_weights_that_were_never_validated_are_compared_with_nothing() -> None:
+    """A run that diverged or learned nothing stops between two validations, as a collapse."""
+    configuration = {"optimization": {"updates": 60}, "validation": {"every": 20}}
+    panel = joint_fingerprint([MANY.fingerprint])
+    lines = [start_line(configuration=configuration, fingerprint=panel)]
+    lines.append(validation_line(0, 100, 256, fingerprint=MANY.fingerprint))
+    for number in range(1, 34):
+        spread = {"rollout/group_std": 1.0 if number <= 10 else 0.05}
+        lines.append(measured_line(number, spread))
+        if number == 20:
+            lines.append(validation_line(20, 110, 256, fingerprint=MANY.fingerprint))
+    content = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    log = parse_training_log(content, Path("l"))
+    assert stopped_between(log)
+    fallen = point_of(MANY, solved=20)
+    assert problems(fallen, log) == [] and not list(check_choice([(fallen, log)]))
+    until = "".join(json.dumps(line) + "\n" for line in lines[:23]).encode()
+    whole = parse_training_log(until, Path("l"))
+    assert not stopped_between(whole) and len(problems(fallen, whole)) == 1
+
+
+@pytest.mark.parametrize(("errors", "accepted"), [(12, True), (0, False)])
+def test_errors_of_the_evaluation_may_be_what_is_missing(errors: int, accepted: bool) -> None:
+    """They count as failures; the validation need not have had them."""
+    manifest = make_manifest(MANY)
+    records = [make_record(f"e{number}", number < 116) for number in range(256 - errors)]
+    records += [
+        make_record(f"e{number}", False, error="gone") for number in range(256 - errors, 256)
+    ]
+    summary = summarize(manifest, records, TASKS)
+    point = replace(half(), runs=(ReadRun("runs/r0", manifest, tuple(records), summary),))
+    engine = {"kind": "transformers", "dtype": "float32", "device": "cpu"}
+    found = problems(played_by(engine, point), log_over(0, 128, engine=engine))
+    assert (not found) == accepted
 
 
 @pytest.mark.parametrize(

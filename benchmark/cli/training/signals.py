@@ -1,0 +1,75 @@
+"""SIGTERM and Ctrl-C of a training run: the first one leaves a checkpoint, a later one ends it."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import time
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from benchmark.cli.training.processes import is_main, process_count
+
+if TYPE_CHECKING:
+    from baselines.training.trainer import Trainer
+
+SAME_SIGTERM_S: Final = 10.0
+"""Seconds within which a further SIGTERM is the same: launchers and schedulers pass it on, too."""
+SAME_PRESS_S: Final = 0.5
+"""The same of Ctrl-C, which is pressed again as soon as somebody has read what it did."""
+
+log = logging.getLogger(__name__)
+
+
+class StopSignals:
+    """Handles both signals in an event loop's main task, as a context manager.
+
+    Before there is a trainer, they cancel the task. With one, the first asks it to stop where it
+    can go on. Python runs the handlers in the main thread as soon as it executes anything there,
+    also while the policy learns and the event loop waits: so somebody who presses Ctrl-C sees at
+    once that it was heard, and a step that hangs can be ended.
+
+    Attributes:
+        trainer: What is asked to stop; None before it is there.
+    """
+
+    def __init__(self) -> None:
+        self.trainer: Trainer | None = None
+        self._asked: float | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        """Handle the signals from now on."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._task, self._loop = task, asyncio.get_running_loop()
+        # Not in another thread, which gets none.
+        with contextlib.suppress(ValueError):
+            for number in (signal.SIGTERM, signal.SIGINT):
+                self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Give the signals back to whoever had them."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
+        if self.trainer is None:
+            self._loop.call_soon_threadsafe(self._task.cancel)
+            return
+        if self._asked is None:
+            self._asked = time.monotonic()
+            if is_main():
+                log.warning("stopping, with a checkpoint; to stop at once, ask again")
+            self._loop.call_soon_threadsafe(self.trainer.stop)
+            return
+        # A launcher passes Ctrl-C on, too.
+        pressed = number == signal.SIGINT and process_count() == 1
+        if time.monotonic() - self._asked > (SAME_PRESS_S if pressed else SAME_SIGTERM_S):
+            raise KeyboardInterrupt
