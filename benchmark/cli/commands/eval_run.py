@@ -326,7 +326,13 @@ def _choices(arguments: argparse.Namespace) -> SamplingOverrides:
 
 def _default_folder(source: ModelSource, kind: str, plan: Plan) -> Path:
     """A name that the same command always gives, and another command does not."""
-    model = re.sub(r"[^\w.-]+", "-", source.identity.name)
+    from benchmark.logs.training_log import LOG
+
+    name = source.identity.name
+    if source.path is not None and (source.path.parent / LOG).is_file():
+        # All checkpoints of training runs are called last or best.
+        name = f"{source.path.resolve().parent.name}-{name}"
+    model = re.sub(r"[^\w.-]+", "-", name)
     revision = source.identity.revision or source.identity.sha256
     parts = [model, kind, plan.fingerprint[:8]]
     if revision:
