@@ -325,11 +325,15 @@ def test_the_command_line_refuses_and_plans(
         assert "--weights-nccl has no effect without --endpoint" in capsys.readouterr().err
 
 
-def test_the_guide_to_several_machines_is_what_accelerate_and_train_take() -> None:
-    guide = (Path(baselines.__file__).parent / "gpus.md").read_text("utf-8")
+def test_the_guide_to_several_machines_is_what_accelerate_and_train_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = Path(baselines.__file__).parent
+    monkeypatch.chdir(folder.parent)
+    guide = (folder / "gpus.md").read_text("utf-8")
     # Else torch's launcher kills the trainer before its last checkpoint.
     head = r"^ *TORCH_ELASTIC_SHUTDOWN_TIMEOUT=1800 accelerate launch "
-    (command,) = re.findall(head + r"(--num_machines.*?)^ *```", guide, re.M | re.S)
+    (command,) = re.findall(head + r"(--config_file.*?)^ *```", guide, re.M | re.S)
     words = shlex.split(command.replace("\\\n", " "))
     parsed, _, _ = _validate_launch_command(launch_command_parser().parse_args(words))
     assert (parsed.num_machines, parsed.machine_rank, parsed.num_processes) == (2, 0, 16)
@@ -346,4 +350,7 @@ def test_the_guide_to_several_machines_is_what_accelerate_and_train_take() -> No
     assert (made["ACCELERATE_USE_FSDP"], made["FSDP_VERSION"]) == ("true", "2")
     assert made["FSDP_AUTO_WRAP_POLICY"] == "TRANSFORMER_BASED_WRAP"
     train = parse(parsed.training_script_args)
-    assert train.endpoint == ["http://SERVER:8006/v1"] and train.weights_folder == "FOLDER"
+    assert train.endpoint == [
+        f"http://SERVER:{port}/v1" for port in re.findall("--port (.*) &", guide)
+    ]
+    assert len(train.endpoint) == 2 and train.weights_folder == "FOLDER"

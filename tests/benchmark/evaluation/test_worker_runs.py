@@ -142,7 +142,7 @@ def test_what_a_tampered_response_makes_a_world_do_is_a_difference(
 def test_validation_holds_in_workers() -> None:
     checks = list(validate(load_task("sokoban"), "builtin", 30, 2))
     assert all(check.ok for check in checks), checks
-    assert len(checks) == 24
+    assert len(checks) == 26
 
 
 @pytest.mark.usefixtures("_in_workers")
