@@ -64,7 +64,7 @@ def estimate(
             f"the advantage {chosen.name} gives {kind} instead of a tensor of shape "
             f"{tuple(wanted)}: one number for each {'token' if chosen.of_tokens else 'row'}"
         )
-    # Of a policy or a critic that is not finite steps are left out, until the run has diverged.
+    # Where the policy or the critic is not finite, steps are skipped until the run has diverged.
     given = (batch.scores, batch.step_rewards, batch.token_costs, *entropies, *values)
     sound = all(part is None or bool(part.isfinite().all()) for part in given)
     if sound and not (finite := found.isfinite()).all():

@@ -58,9 +58,9 @@ class CellFacts(Strict):
         episodes_bytes: Length of the records, uncompressed.
         evaluation: `run.json` of the evaluation.
         versions: Versions of this program, Python and the libraries that matter.
-        commit: Commit of the code that the run began with; null outside of a checkout,
-            and where it is not known. In older
-            files, which have no `later_commits`: the commit that was there when it had ended.
+        commit: Commit of the code that the run began with; null outside of a checkout, and where it
+            is not known. In older files, which have no `later_commits`: the commit that was there
+            when it had ended.
         later_commits: Others that it went on with, in order, after it had been stopped.
     """
 

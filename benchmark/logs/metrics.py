@@ -89,9 +89,7 @@ METRICS: Final[Mapping[str, Metric]] = {
         "nats", "absolute log of the sequence ratio, 99th percentile", True
     ),
     "ratio/clipped_low": Metric("share", "tokens beyond the lower clipping limit"),
-    "ratio/clipped_high": Metric(
-        "share", "tokens beyond the upper limit (dual clip aside)"
-    ),
+    "ratio/clipped_high": Metric("share", "tokens beyond the upper limit (dual clip aside)"),
     "ratio/ess": Metric("share", "effective sample size by number of tokens"),
     "critic/loss": Metric("loss", "value loss"),
     "critic/skipped_steps": Metric("count", "steps of the critic skipped: not finite"),

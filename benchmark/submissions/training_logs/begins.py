@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmark.logs.lines import Validation
 from benchmark.logs.training_log import TrainingLog
@@ -102,7 +102,7 @@ def check_begins(
     Args:
         point: What the training has led to.
         log: Its log.
-        known: From all other entries, or from other seeds.
+        known: From all other entries, or from the seeds of its own.
     """
     panels = matched_panels(point, log)
     for line in _first(log):
@@ -123,20 +123,30 @@ def check_begins(
                     problem = f"{begins} {said} in {start.said_by}"
                     yield Finding(str(log.path), where, problem, AS_WRITTEN)
                     return
-        elif others and not _can_be_one(line, others):
-            mean = math.fsum(one.success for one in others) / len(others)
-            problem = f"{begins} {log.start.init.name} has {percent_text(mean)} in other entries"
+        elif others and not _can_be_one(line, rate := _pooled(others)):
+            problem = f"{begins} {log.start.init.name} has {percent_text(rate.value)} elsewhere"
             yield Finding(str(log.path), where, problem, AS_WRITTEN)
             return
 
 
-def _can_be_one(line: Validation, others: Sequence[KnownStart]) -> bool:
-    """Whether a validation and others' plays can be draws from one rate (a test of two shares)."""
-    plays = sum(start.episodes for start in others)
-    solved = math.fsum(start.success * start.episodes for start in others)
-    pooled = (solved + line.success * line.episodes) / (plays + line.episodes)
-    spread = math.sqrt(pooled * (1 - pooled) * (1 / plays + 1 / line.episodes))
-    gap = abs(line.success - solved / plays)
+class _Rate(NamedTuple):
+    """A success rate, and of how many plays."""
+
+    value: float
+    plays: int
+
+
+def _pooled(starts: Sequence[KnownStart]) -> _Rate:
+    plays = sum(start.episodes for start in starts)
+    return _Rate(math.fsum(start.success * start.episodes for start in starts) / plays, plays)
+
+
+def _can_be_one(line: Validation, other: _Rate) -> bool:
+    """Whether a validation and other plays can be draws from one rate (a test of two shares)."""
+    solved = other.value * other.plays + line.success * line.episodes
+    pooled = solved / (other.plays + line.episodes)
+    spread = math.sqrt(pooled * (1 - pooled) * (1 / other.plays + 1 / line.episodes))
+    gap = abs(line.success - other.value)
     return gap <= NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * spread + 1 / line.episodes
 
 

@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,49 +14,19 @@ import pytest
 import torch
 import yaml
 
-from baselines.config.layers import resolve
-from baselines.config.schema import TrainConfig
 from benchmark.cli.main import EXIT_ENGINE_DOWN, EXIT_INTERRUPTED, EXIT_USER_ERROR, main
-from benchmark.engines.core.base import EngineError, Generation, Request
 from benchmark.engines.transformers.decoding import Decoder
-from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.files import lock_folder
 from benchmark.logs.foreign.tensorboard import PATTERN, read_tensorboard
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import folder_sha256, from_folder
 from tests.support.training.logs import without_times
+from tests.support.training.train_command import TINY, one_thread, train
 
-TINY = {
-    "rollout.groups": "2",
-    "rollout.group_size": "4",
-    "rollout.max_turns": "4",
-    "rollout.max_tokens": "32",
-    "optimization.updates": "2",
-    "optimization.mini_batches": "2",
-    "optimization.warmup_updates": "0",
-    "sampling.dynamic": "null",
-    "validation.every": "null",
-    "checkpoint_every": "1",
-}
+__all__ = ["one_thread"]
 
-
+pytestmark = pytest.mark.usefixtures("one_thread")
 VIEW = re.compile(r"^\w+ on \w+ from .*: |^(rollout|validation) of \d+ episodes begins$|^resumed ")
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-def train(out: Path, *arguments: str, recipe: str = "sampo", **settings: str) -> int:
-    """Train a few steps; settings have two underscores for the dot."""
-    chosen = TINY | {name.replace("__", "."): value for name, value in settings.items()}
-    sets = [part for name, value in chosen.items() for part in ("--set", f"{name}={value}")]
-    model = ("--init", "tiny-sokoban", "--recipe", recipe)
-    return main(["train", *model, "--out", str(out), *sets, *arguments])
 
 
 def refused(capsys: pytest.CaptureFixture[str], code: int) -> str:
@@ -310,60 +280,6 @@ def test_an_interrupted_run_says_how_it_goes_on(
     monkeypatch.setattr(Trainer, "train", interrupted)
     assert train(tmp_path) == EXIT_INTERRUPTED
     assert "the same command starts over" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_a_dry_run_says_what_it_would_be_and_leaves_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "run"
-    assert train(out, "--dry-run", optimization__updates="50", validation__every="10") == 0
-    assert not out.exists()
-    printed = capsys.readouterr().out
-    configuration, _, estimate = printed.partition("\npolicy: ")
-    resolved = yaml.safe_load(configuration)
-    tasks = resolved.pop("tasks")
-    expected = {**TINY, "optimization.updates": "50", "validation.every": "10"}
-    own = [f"{name}={value}" for name, value in expected.items()]
-    assert TrainConfig.model_validate(resolved) == resolve("sampo", "tiny", ["sokoban"], own)
-    assert tasks == {"sokoban": {}}
-    model = from_folder(Path(__file__).parents[3] / "baselines/inits/tiny-sokoban").path
-    assert model is not None
-    from safetensors.torch import load_file
-
-    parameters = sum(weight.numel() for weight in load_file(model / "model.safetensors").values())
-    assert estimate.startswith(f"{parameters:,} parameters, 1 process\n")
-    assert "the run: 50 updates and 6 validations, about " in estimate
-    assert "measured: 8 episodes of 2 groups played, and " in estimate
-    each = 4 * parameters / 2**30
-    assert f"weights {each:.2f}, gradients {each:.2f}, moments {2 * each:.2f}, " in estimate
-
-
-@pytest.mark.slow
-def test_a_dry_run_in_which_nothing_can_be_played_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    async def generate(self: TransformersEngine, request: Request) -> Generation:
-        raise EngineError("the model has no answer")
-
-    monkeypatch.setattr(TransformersEngine, "generate", generate)
-    assert train(tmp_path / "run", "--dry-run") == EXIT_USER_ERROR
-    said = capsys.readouterr().err
-    assert "no episode of update 1 could be played: EngineError: the model has no answer" in said
-    assert "Traceback" not in said
-
-
-@pytest.mark.slow
-def test_a_dry_run_of_a_mixture_measures_every_task(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--init", "tiny-all", "--task", "sokoban=3", "--task", "tir_math=1"]
-    own = ["rollout.group_size=2", "rollout.max_turns={sokoban: 2, tir_math: 1}"]
-    sets = [word for each in own for word in ("--set", each)]
-    assert main(["train", "--recipe", "grpo", *words, *sets, "--dry-run"]) == 0
-    printed = capsys.readouterr().out
-    # Nobody solves a level within two turns: three groups of two episodes of two rows, and two
-    # programs.
-    assert "one update: about 14 rows, " in printed
-    assert "measured: 4 episodes of 2 groups played, and 6 rows trained on" in printed
 
 
 @pytest.mark.slow

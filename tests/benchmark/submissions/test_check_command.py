@@ -2,10 +2,8 @@
 
 import gc
 import html
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,28 +16,12 @@ from benchmark.submissions.checks.context import Context
 from benchmark.submissions.plays import likeness
 from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.report import escaped
-from tests.support.submissions.local_hub import Asked, Reply, serving
+from tests.support.submissions.check_command import real_init, verdict_of
+from tests.support.submissions.local_hub import Reply, serving
 from tests.support.submissions.small import Copy, Json, as_init, copied
 from tests.support.training.logs import Line
 
 FINDING = {"file", "field", "problem", "fix", "until_rerun"}
-
-
-def real_init(copy: Copy) -> None:
-    """Starts a trained submission from the init that is shipped."""
-    digest = read_registry()["tiny-sokoban"].sha256
-    copy.about(lambda about: about["init"].update(sha256=digest))
-    for seed in (0, 1):
-        copy.log(lambda lines: lines[0]["init"].update(sha256=digest), seed)
-
-
-def verdict_of(folder: Path, *options: str) -> tuple[int, Json, str]:
-    """Exit code, verdict for programs, and comment."""
-    files = folder.parent.parent / "verdict.json", folder.parent.parent / "comment.md"
-    written = ["--json", str(files[0]), "--comment", str(files[1])]
-    code = main(["submit", "check", str(folder), *written, *options])
-    content: dict[str, Any] = json.loads(files[0].read_bytes())
-    return code, content, files[1].read_text("utf-8")
 
 
 @pytest.fixture
@@ -345,54 +327,6 @@ def test_a_row_that_cannot_be_computed_is_a_finding(
     (finding,) = content["findings"]
     assert "ZeroDivisionError" in finding["problem"] and "ZeroDivisionError" in text
     assert capsys.readouterr().out.endswith("20260102_policy: rejected, 1 finding\n")
-
-
-def hub_models(copy: Copy) -> list[str]:
-    """Makes hub models of a trained submission's weights; returns where the hub has them."""
-    return [hub_model(copy, seed) for seed in (0, 1)]
-
-
-def hub_model(copy: Copy, seed: int) -> str:
-    commit = str(seed) * 40
-    model = {"kind": "hub", "name": "owner/model", "revision": commit, "sha256": None}
-    copy.about(lambda about: about["checkpoints"][seed].update(model=model))
-    copy.manifest(lambda run: run.update(model=model), f"runs/r{seed}")
-    return f"/api/models/owner/model/revision/{commit}?expand=sha"
-
-
-@pytest.mark.slow
-def test_models_are_looked_up_on_the_hub(
-    entries: Path, trained: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Seed 0's commit is there, seed 1's is not; a hub that does not answer is named."""
-    copy = copied(trained, entries)
-    real_init(copy)
-    there, absent = hub_models(copy)
-
-    def answer(asked: Asked) -> Reply:
-        if asked.path == there:
-            return Reply(json.dumps({"sha": "0" * 40}).encode())
-        return Reply(b"", 404)
-
-    with serving(answer) as server:
-        monkeypatch.setenv("HF_ENDPOINT", server.url)
-        monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-        code, content, text = verdict_of(copy.folder)
-        assert [asked.path for asked in server.asked] == [there, absent]
-    assert code == 1
-    (finding,) = content["findings"]
-    assert (finding["file"], finding["field"]) == ("submission.json", "checkpoints.1.model")
-    assert finding["problem"] == (
-        f"owner/model (hub, revision {'1' * 40}): the hub has no public model with "
-        "this name and commit"
-    )
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    code, content, text = verdict_of(copy.folder)
-    assert code == 0
-    (note,) = content["notes"]
-    assert note.startswith("models were not looked up on the hub: owner/model at 0000")
-    assert note.endswith("cannot be fetched: HF_HUB_OFFLINE is set, and 1 more")
-    assert escaped(note) in text
 
 
 @pytest.mark.parametrize(

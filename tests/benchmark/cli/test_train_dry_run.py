@@ -1,0 +1,71 @@
+"""`arlarena-bench train --dry-run`: what a run would be, and what stands in its way."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from baselines.config.layers import resolve
+from baselines.config.schema import TrainConfig
+from benchmark.cli.main import EXIT_USER_ERROR, main
+from benchmark.engines.core.base import EngineError, Generation, Request
+from benchmark.engines.transformers.engine import TransformersEngine
+from benchmark.models import from_folder
+from tests.support.training.train_command import TINY, one_thread, train
+
+__all__ = ["one_thread"]
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.mark.slow
+def test_a_dry_run_says_what_it_would_be_and_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    assert train(out, "--dry-run", optimization__updates="50", validation__every="10") == 0
+    assert not out.exists()
+    printed = capsys.readouterr().out
+    configuration, _, estimate = printed.partition("\npolicy: ")
+    resolved = yaml.safe_load(configuration)
+    tasks = resolved.pop("tasks")
+    expected = {**TINY, "optimization.updates": "50", "validation.every": "10"}
+    own = [f"{name}={value}" for name, value in expected.items()]
+    assert TrainConfig.model_validate(resolved) == resolve("sampo", "tiny", ["sokoban"], own)
+    assert tasks == {"sokoban": {}}
+    model = from_folder(Path(__file__).parents[3] / "baselines/inits/tiny-sokoban").path
+    assert model is not None
+    from safetensors.torch import load_file
+
+    parameters = sum(weight.numel() for weight in load_file(model / "model.safetensors").values())
+    assert estimate.startswith(f"{parameters:,} parameters, 1 process\n")
+    assert "the run: 50 updates and 6 validations, about " in estimate
+    assert "measured: 8 episodes of 2 groups played, and " in estimate
+    each = 4 * parameters / 2**30
+    assert f"weights {each:.2f}, gradients {each:.2f}, moments {2 * each:.2f}, " in estimate
+
+
+@pytest.mark.slow
+def test_a_dry_run_in_which_nothing_can_be_played_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def generate(self: TransformersEngine, request: Request) -> Generation:
+        raise EngineError("the model has no answer")
+
+    monkeypatch.setattr(TransformersEngine, "generate", generate)
+    assert train(tmp_path / "run", "--dry-run") == EXIT_USER_ERROR
+    said = capsys.readouterr().err
+    assert "no episode of update 1 could be played: EngineError: the model has no answer" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.slow
+def test_a_dry_run_of_a_mixture_measures_every_task(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--init", "tiny-all", "--task", "sokoban=3", "--task", "tir_math=1"]
+    own = ["rollout.group_size=2", "rollout.max_turns={sokoban: 2, tir_math: 1}"]
+    sets = [word for each in own for word in ("--set", each)]
+    assert main(["train", "--recipe", "grpo", *words, *sets, "--dry-run"]) == 0
+    printed = capsys.readouterr().out
+    # Nobody solves a level within two turns: three groups of two episodes of two rows, and two
+    # programs.
+    assert "one update: about 14 rows, " in printed
+    assert "measured: 4 episodes of 2 groups played, and 6 rows trained on" in printed
