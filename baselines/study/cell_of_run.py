@@ -46,12 +46,13 @@ def keep(cell: Cell, setting: StudySetting) -> Finished:
         if (log.start.recipe, log.start.seed) != (cell.recipe, cell.seed):
             raise UserError(f"{folder} is a run of {log.start.recipe} seed {log.start.seed}")
         rate = log.start.configuration["optimization"]["learning_rate"]
-        tuned = known_rate(setting.results, current_track.track, cell.recipe)
+        if log.start.plugins != setting.custom.code(cell.recipe):
+            raise UserError(f"{folder} was trained with other plug-ins; remove it")
+        tuned = known_rate(cell, setting)
         if rate != tuned:
             raise UserError(
-                f"{folder} was trained at {rate:g}, but "
-                f"{setting.results / cell.track} has {tuned} for {cell.recipe}: "
-                "remove one of them"
+                f"{folder} was trained at {rate:g}, but the rate of {cell.recipe} on "
+                f"{cell.track} is {tuned}: remove one of them"
             )
         if len(log.updates) != current_track.updates and early_stop(log) is None:
             raise UserError(

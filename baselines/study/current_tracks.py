@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from baselines.config.run import TrainingRun
+from baselines.study.custom import SHIPPED_ONLY, CustomMethods
 from baselines.study.schema import Cell
 from baselines.tracks.registry import load_track, resolve_on_track
 from baselines.training.validation import chosen_settings, validation_options, validation_plan
@@ -50,12 +51,15 @@ class CurrentTrack:
         ]
 
 
-def current_tracks_of(cells: Iterable[Cell], where: str) -> Mapping[str, CurrentTrack]:
+def current_tracks_of(
+    cells: Iterable[Cell], where: str, custom: CustomMethods = SHIPPED_ONLY
+) -> Mapping[str, CurrentTrack]:
     """The tracks of a study's cells, by name, in order.
 
     Args:
         cells: The cells.
         where: Name of the study file, for messages.
+        custom: Methods that are not shipped.
 
     Raises:
         UserError: A track is unknown or was changed, or a recipe cannot be used on it.
@@ -69,7 +73,7 @@ def current_tracks_of(cells: Iterable[Cell], where: str) -> Mapping[str, Current
                 else load_track(track_name)
             )
             tasks = track.load_tasks()
-            config = resolve_on_track(track, recipe, track.learning_rate.rates[0])
+            config = resolve_on_track(track, custom.recipe(recipe), track.learning_rate.rates[0])
             # Refuses what cannot be trained; where weights start does not matter to that.
             nowhere = ModelSource(ModelIdentity(name=track.init.name, kind="init"), None)
             TrainingRun(recipe, config, tasks, nowhere, seed=0, folder=Path())

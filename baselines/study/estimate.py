@@ -4,10 +4,12 @@ import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from baselines.config.layers import RECIPES, read_recipe
+from baselines.config.layers import RECIPES, names, read_recipe
 from baselines.study.cells import INIT, Finished
 from baselines.study.current_tracks import CurrentTrack
+from baselines.study.custom import SHIPPED_ONLY, CustomMethods
 from baselines.study.schema import Cell
 from benchmark.logs.training_log import TrainingLog
 from benchmark.track_schema import RateGrid
@@ -55,6 +57,7 @@ def estimate(
     finished: Sequence[Finished],
     current_tracks: Mapping[str, CurrentTrack],
     cpu_minutes: Mapping[str, float | None],
+    custom: CustomMethods = SHIPPED_ONLY,
 ) -> TimeLeft:
     """Estimate the cost of cells.
 
@@ -63,12 +66,13 @@ def estimate(
         finished: What was measured.
         current_tracks: The tracks.
         cpu_minutes: Measured cost of one run of each track, as its index has it.
+        custom: Methods that are not shipped.
     """
     tuned = {(each.cell.track, each.cell.recipe) for each in finished}
     total, known = 0.0, 0
     trained = [cell for cell in cells if cell.recipe != INIT]
     for cell in trained:
-        seconds = cost(cell, finished, current_tracks, cpu_minutes)
+        seconds = cost(cell, finished, current_tracks, cpu_minutes, custom)
         if seconds is None:
             continue
         method = cell.track, cell.recipe
@@ -100,6 +104,7 @@ def cost(
     finished: Sequence[Finished],
     current_tracks: Mapping[str, CurrentTrack],
     cpu_minutes: Mapping[str, float | None],
+    custom: CustomMethods = SHIPPED_ONLY,
 ) -> float | None:
     """CPU seconds that a cell will take, without tuning; None if nothing is known.
 
@@ -110,19 +115,22 @@ def cost(
     same = [each for each in own if each.cell.recipe == cell.recipe]
     if same:
         return statistics.fmean(each.facts.own_seconds for each in same)
-    mine = relative_episodes(cell.recipe, finished, current_tracks)
+    relative = partial(
+        relative_episodes, finished=finished, current_tracks=current_tracks, custom=custom
+    )
+    mine = relative(cell.recipe)
     if others := [each for each in own if each.cell.recipe != INIT]:
-        plain = (
-            each.facts.own_seconds / relative_episodes(each.cell.recipe, finished, current_tracks)
-            for each in others
-        )
+        plain = (each.facts.own_seconds / relative(each.cell.recipe) for each in others)
         return statistics.fmean(plain) * mine
     minutes = cpu_minutes.get(cell.track)
     return None if minutes is None else 60 * minutes * mine
 
 
 def relative_episodes(
-    recipe: str, finished: Sequence[Finished], current_tracks: Mapping[str, CurrentTrack]
+    recipe: str,
+    finished: Sequence[Finished],
+    current_tracks: Mapping[str, CurrentTrack],
+    custom: CustomMethods = SHIPPED_ONLY,
 ) -> float:
     """Episodes that a recipe plays over those that its track plans without dynamic sampling."""
     ratios = [
@@ -133,7 +141,7 @@ def relative_episodes(
     ]
     if ratios:
         return statistics.fmean(ratios)
-    resamples = recipe in _dynamic()
+    resamples = recipe in _dynamic(custom)
     return RESAMPLED if resamples else 1.0
 
 
@@ -157,8 +165,8 @@ def _tuning_share(current_track: CurrentTrack) -> float:
     )
 
 
-def _dynamic() -> frozenset[str]:
-    """Shipped recipes that draw again."""
-    paths = RECIPES.glob("*.yaml")
-    found = {path.stem: read_recipe(path.stem).get("sampling") or {} for path in paths}
+def _dynamic(custom: CustomMethods) -> frozenset[str]:
+    """Recipes that draw again."""
+    given = {name: custom.recipe(name) for name in (*names(RECIPES), *custom.recipes)}
+    found = {name: read_recipe(each).get("sampling") or {} for name, each in given.items()}
     return frozenset(name for name, sampling in found.items() if "dynamic" in sampling)

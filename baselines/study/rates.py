@@ -1,4 +1,8 @@
-"""Tuned learning rates of a study: one per track and recipe, shared by the seeds."""
+"""Tuned learning rates of a study: one per track and recipe, shared by the seeds.
+
+Those of shipped recipes are kept beside the results. Those of a study's own recipes are read from
+their tuning runs, whose logs name the code that they belong to.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,35 +10,44 @@ from typing import Final
 
 from baselines.config.run import TrainingRun
 from baselines.inits.registry import find_model
+from baselines.study.schema import Cell
+from baselines.study.workspace import StudySetting
 from baselines.tracks.registry import RATES, rates_text, read_tuning, resolve_on_track
 from baselines.tracks.tuning import TUNING, best_rate, tuning_runs, tuning_success
 from benchmark.files import write_atomically
-from benchmark.track_schema import RateGrid, Track
+from benchmark.track_schema import RateGrid
 from tasks.errors import UserError
 
 SHARED: Final = "tuning"
 """End of the name of the folder that the tuning runs of a recipe's seeds are shared in."""
 
 
-def known_rate(results: Path, track: Track, recipe: str) -> float | None:
-    """The learning rate of a recipe; None if it must be tuned first.
+def known_rate(cell: Cell, setting: StudySetting) -> float | None:
+    """The learning rate of a run; None if it must be tuned first.
 
     Raises:
-        UserError: The file of the rates is damaged.
+        UserError: The file of the rates, or a log of a tuning run, is damaged.
     """
+    track = setting.current_tracks[cell.track].track
     rule = track.learning_rate
-    return (
-        read_tuning(track, results).rates.get(recipe) if isinstance(rule, RateGrid) else rule.fixed
-    )
+    if not isinstance(rule, RateGrid):
+        return rule.fixed
+    if cell.recipe not in setting.custom.recipes:
+        return read_tuning(track, setting.results).rates.get(cell.recipe)
+    trials = _trials(cell, setting, rule).items()
+    success = {rate: tuning_success(trial, rule) for rate, trial in trials}
+    finished = {rate: each for rate, each in success.items() if each is not None}
+    return best_rate(finished) if len(finished) == len(success) else None
 
 
-def share_tuning(folder: Path, recipe: str) -> None:
+def share_tuning(cell: Cell, setting: StudySetting) -> None:
     """Let a run's folder find the tuning runs that all seeds of its recipe share.
 
     Raises:
         UserError: It cannot be written.
     """
-    shared = folder.parent / f"{recipe}-{SHARED}"
+    folder = setting.folder(cell)
+    shared = folder.parent / f"{cell.recipe}-{SHARED}"
     link = folder / TUNING
     try:
         shared.mkdir(parents=True, exist_ok=True)
@@ -45,39 +58,42 @@ def share_tuning(folder: Path, recipe: str) -> None:
         raise UserError(f"{link} cannot be written: {error.strerror}") from error
 
 
-def tuning_commands(track: Track, folder: Path, recipe: str) -> list[list[str]]:
+def tuning_commands(cell: Cell, setting: StudySetting) -> list[list[str]]:
     """Arguments of `train` that make the tuning runs of a recipe that are not finished.
 
     What they set is what `tuning_runs` sets; `trials_of` checks that it is.
     """
-    rule = track.learning_rate
-    assert isinstance(rule, RateGrid)
+    rule = _grid(cell, setting)
     commands = []
-    for rate, trial in _trials(track, rule, folder, recipe).items():
+    for rate, trial in _trials(cell, setting, rule).items():
         if tuning_success(trial, rule) is not None:
             continue
-        command = ["train", "--track", track.name, "--recipe", recipe, "--seed", str(rule.seed)]
-        for setting in (
+        command = ["train", "--track", cell.track, *setting.custom.options(cell.recipe)]
+        command += ["--seed", str(rule.seed)]
+        for changed in (
             f"optimization.learning_rate={rate!r}",
             f"optimization.updates={rule.updates}",
             "validation.every=null",
         ):
-            command += ["--set", setting]
+            command += ["--set", changed]
         commands.append([*command, "--out", str(trial.folder)])
     return commands
 
 
-def keep_rate(results: Path, track: Track, folder: Path, recipe: str) -> None:
-    """Write the rate that the tuning runs of a recipe have found beside those of others.
+def keep_rate(cell: Cell, setting: StudySetting) -> None:
+    """Write the rate that a shipped recipe's tuning runs have found beside those of others.
 
     Raises:
         UserError: A short training is not finished, or the file cannot be written.
     """
-    success = trials_of(track, folder, recipe)
-    path = results / track.name / RATES
-    known = read_tuning(track, results)
-    rates = known.rates | {recipe: best_rate(success)}
-    found = known.success | {recipe: success}
+    success = trials_of(cell, setting)
+    if cell.recipe in setting.custom.recipes:
+        return
+    track = setting.current_tracks[cell.track].track
+    path = setting.results / track.name / RATES
+    known = read_tuning(track, setting.results)
+    rates = known.rates | {cell.recipe: best_rate(success)}
+    found = known.success | {cell.recipe: success}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, rates_text(track, rates, found).encode())
@@ -85,16 +101,15 @@ def keep_rate(results: Path, track: Track, folder: Path, recipe: str) -> None:
         raise UserError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def trials_of(track: Track, folder: Path, recipe: str) -> dict[float, float]:
-    """Success of a recipe's tuning runs, by rate.
+def trials_of(cell: Cell, setting: StudySetting) -> dict[float, float]:
+    """Success of the tuning runs of a run's recipe, by rate.
 
     Raises:
         UserError: One is not finished or not of this track.
     """
-    rule = track.learning_rate
-    assert isinstance(rule, RateGrid)
+    rule = _grid(cell, setting)
     found = {}
-    for rate, trial in _trials(track, rule, folder, recipe).items():
+    for rate, trial in _trials(cell, setting, rule).items():
         success = tuning_success(trial, rule)
         if success is None:
             raise UserError(
@@ -104,14 +119,22 @@ def trials_of(track: Track, folder: Path, recipe: str) -> dict[float, float]:
     return found
 
 
-def _trials(track: Track, rule: RateGrid, folder: Path, recipe: str) -> Mapping[float, TrainingRun]:
-    """The tuning runs of a recipe, by rate."""
+def _grid(cell: Cell, setting: StudySetting) -> RateGrid:
+    rule = setting.current_tracks[cell.track].track.learning_rate
+    assert isinstance(rule, RateGrid)
+    return rule
+
+
+def _trials(cell: Cell, setting: StudySetting, rule: RateGrid) -> Mapping[float, TrainingRun]:
+    """The tuning runs of a run's recipe, by rate."""
+    track, custom = setting.current_tracks[cell.track].track, setting.custom
     run = TrainingRun(
-        recipe=recipe,
-        config=resolve_on_track(track, recipe, rule.grid[0]),
+        recipe=cell.recipe,
+        config=resolve_on_track(track, custom.recipe(cell.recipe), rule.grid[0]),
         tasks=track.load_tasks(),
         init=find_model(track.init.name),
         seed=rule.seed,
-        folder=folder,
+        folder=setting.folder(cell),
+        plugins=custom.code(cell.recipe),
     )
     return tuning_runs(run, rule)

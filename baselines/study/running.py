@@ -23,6 +23,7 @@ from benchmark.track_schema import RateGrid
 from tasks.errors import UserError
 
 OUTPUT: Final = "output.txt"
+_TUNE: Final = "tune"
 _POLL, _SAVE = 0.2, 10.0
 """Seconds between two looks at the processes, and between two savings of their processor time."""
 
@@ -93,7 +94,7 @@ def run_cells(
     try:
         with _interrupted_by(signal.SIGTERM):
             while pending or jobs:
-                while len(jobs) < setting.jobs and (cell := _next(pending, jobs, setting)):
+                while len(jobs) < setting.jobs and (cell := _next(pending, jobs)):
                     pending.remove(cell)
                     try:
                         jobs.append(_begin(cell, setting))
@@ -112,20 +113,10 @@ def run_cells(
             last.callback(_end, [job.child for job in jobs])
 
 
-def _next(pending: Sequence[Cell], jobs: Sequence[_Job], setting: StudySetting) -> Cell | None:
+def _next(pending: Sequence[Cell], jobs: Sequence[_Job]) -> Cell | None:
     """The first cell that does not wait for another one's tuning."""
-    busy = {(job.cell.track, job.cell.recipe) for job in jobs}
-    for cell in pending:
-        waits = (cell.track, cell.recipe) in busy and _tunes(cell, setting)
-        if not waits:
-            return cell
-    return None
-
-
-def _tunes(cell: Cell, setting: StudySetting) -> bool:
-    """Whether a run has to find its learning rate first."""
-    track = setting.current_tracks[cell.track].track
-    return cell.recipe != INIT and known_rate(setting.results, track, cell.recipe) is None
+    tuning = {(job.cell.track, job.cell.recipe) for job in jobs if job.step == _TUNE}
+    return next((cell for cell in pending if (cell.track, cell.recipe) not in tuning), None)
 
 
 def _steps(cell: Cell, setting: StudySetting) -> Iterator[tuple[str, list[str]]]:
@@ -135,14 +126,16 @@ def _steps(cell: Cell, setting: StudySetting) -> Iterator[tuple[str, list[str]]]
     model = current_track.track.init.name
     if cell.recipe != INIT:
         if isinstance(current_track.track.learning_rate, RateGrid):
-            share_tuning(folder, cell.recipe)
-        if _tunes(cell, setting):
-            for command in tuning_commands(current_track.track, folder, cell.recipe):
-                yield "tune", [*command, *alone]
-            keep_rate(setting.results, current_track.track, folder, cell.recipe)
-        train = ["train", "--track", cell.track, "--recipe", cell.recipe, "--seed", str(cell.seed)]
-        places = ["--results", str(setting.results), "--out", str(folder)]
-        yield "train", [*train, *places, *alone]
+            share_tuning(cell, setting)
+        if known_rate(cell, setting) is None:
+            for command in tuning_commands(cell, setting):
+                yield _TUNE, [*command, *alone]
+            keep_rate(cell, setting)
+        train = ["train", "--track", cell.track, *setting.custom.options(cell.recipe)]
+        train += ["--seed", str(cell.seed), "--out", str(folder)]
+        if cell.recipe not in setting.custom.recipes:
+            train += ["--results", str(setting.results)]
+        yield "train", [*train, *alone]
         model = str(folder / LAST)
     evaluate = ["eval", "--model", model, *current_track.evaluation_options()]
     yield "eval", [*evaluate, "--out", str(folder / EVALUATION), *alone]

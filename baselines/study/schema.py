@@ -26,6 +26,7 @@ SEEDS = (0, 1, 2)
 
 _Seed = Annotated[int, Field(ge=0, lt=2**63)]
 _Seeds = Annotated[tuple[_Seed, ...], Field(min_length=1, max_length=100, strict=False)]
+_Places = Annotated[tuple[str, ...], Field(max_length=100, strict=False)]
 _Words = Annotated[tuple[Word, ...], Field(min_length=1, max_length=100, strict=False)]
 
 
@@ -34,7 +35,7 @@ class Block(Strict):
 
     Attributes:
         tracks: Names of tracks.
-        recipes: Names of shipped recipes.
+        recipes: Names of shipped recipes and of the study's own.
         seeds: Of every recipe.
         more_seeds: Further seeds of some of these recipes.
     """
@@ -69,10 +70,26 @@ class Study(Strict):
     Attributes:
         name: What the study is called.
         blocks: In the order of their priority.
+        recipes: Files of recipes that are not shipped, whose names blocks use.
+        plugins: Files or modules with their code.
     """
 
     name: Word
     blocks: Annotated[tuple[Block, ...], Field(min_length=1, max_length=100, strict=False)]
+    recipes: _Places = ()
+    plugins: _Places = ()
+
+    @model_validator(mode="after")
+    def _used(self) -> Self:
+        own = custom_names(self)
+        if twice := sorted({name for name in own if own.count(name) > 1}):
+            raise ValueError(f"recipes has two files named {twice[0]}")
+        used = {recipe for block in self.blocks for recipe in block.recipes}
+        if unused := sorted(set(own) - used):
+            raise ValueError(f"recipes: no block runs {', '.join(unused)}")
+        if self.plugins and not own:
+            raise ValueError("plugins has no effect without recipes, which lists custom recipes")
+        return self
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -104,22 +121,28 @@ def read_study(path: Path) -> Study:
     """Read a study file; tracks are not looked up here.
 
     Raises:
-        UserError: It cannot be read, breaks the schema, or names a recipe that is not shipped.
+        UserError: It cannot be read, breaks the schema, or names a recipe that is neither shipped
+            nor its own.
     """
     content = read_yaml(path)
     try:
         study = Study.model_validate(content)
     except ValidationError as error:
         raise UserError(f"{path}: {first_fault(error)}") from error
-    known = names(RECIPES)
+    known = (*names(RECIPES), *custom_names(study))
     for number, block in enumerate(study.blocks, 1):
         for recipe in block.recipes:
             if recipe not in known:
                 raise UserError(
                     f"{path}: block {number}: there is no shipped recipe {recipe!r}"
-                    f"{suggestion(recipe, known)}"
+                    f"{suggestion(recipe, known)} (a file of yours goes into the study's recipes)"
                 )
     return study
+
+
+def custom_names(study: Study) -> tuple[str, ...]:
+    """Names of a study's own recipes, in the order of their files."""
+    return tuple(Path(file).stem for file in study.recipes)
 
 
 def read_yaml(path: Path) -> object:

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from baselines.launch.child import process_start
 from baselines.study.cells import Finished, init_cell, outdated, read_cell, stem
 from baselines.study.current_tracks import CurrentTrack
+from baselines.study.custom import SHIPPED_ONLY, CustomMethods
 from baselines.study.schema import Cell
 from benchmark.files import write_atomically
 from tasks.errors import UserError
@@ -36,6 +37,7 @@ class StudySetting:
         results: Folder of the finished cells.
         jobs: Runs at a time.
         command: What begins every command line; the program itself.
+        custom: Methods that are not shipped.
     """
 
     current_tracks: Mapping[str, CurrentTrack]
@@ -43,6 +45,7 @@ class StudySetting:
     results: Path
     jobs: int
     command: tuple[str, ...]
+    custom: CustomMethods = SHIPPED_ONLY
 
     def folder(self, cell: Cell) -> Path:
         """Folder of a cell's run."""
@@ -54,7 +57,7 @@ class Survey:
     """What there is of a study.
 
     Attributes:
-        finished: Cells whose files are there and of today.
+        finished: Cells whose files are there, of today's tracks and methods.
         outdated: Others whose files are there, with the reason.
         missing: The rest, in order.
     """
@@ -70,9 +73,18 @@ def with_inits(cells: Sequence[Cell]) -> tuple[Cell, ...]:
 
 
 def survey(
-    cells: Sequence[Cell], current_tracks: Mapping[str, CurrentTrack], results: Path
+    cells: Sequence[Cell],
+    current_tracks: Mapping[str, CurrentTrack],
+    results: Path,
+    custom: CustomMethods = SHIPPED_ONLY,
 ) -> Survey:
     """Look up which cells are finished.
+
+    Args:
+        cells: What is looked for.
+        current_tracks: Their tracks, by name.
+        results: Folder of the finished cells.
+        custom: Methods that are not shipped; without them, runs of others count as they are.
 
     Raises:
         UserError: A file is damaged.
@@ -86,7 +98,7 @@ def survey(
         current_track = current_tracks[cell.track]
         reason = outdated(
             found.facts, current_track.track.sha256, current_track.validation.fingerprint
-        )
+        ) or custom.changed(found, current_track.track)
         if reason is None:
             finished.append(found)
         else:

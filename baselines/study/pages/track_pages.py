@@ -5,6 +5,7 @@ from itertools import compress
 from pathlib import Path
 from typing import Final
 
+from baselines.config.layers import RECIPES, names
 from baselines.study.cells import Finished
 from baselines.study.claims import Claim
 from baselines.study.current_tracks import CurrentTrack
@@ -116,9 +117,9 @@ def beside_other_tracks(
         claims: Claims about the track; those on a method on several tracks count.
     """
     pairs = dict.fromkeys((claim.compared, claim.against) for claim in claims if claim.compared)
-    for recipe, names in pairs:
+    for recipe, listed in pairs:
         assert recipe is not None
-        others = [found[name] for name in names if name in found]
+        others = [found[name] for name in listed if name in found]
         several = len(results.panels) > 1
         rows = []
         for panels in [[panel] for panel in results.panels] + [list(results.panels)] * several:
@@ -130,7 +131,7 @@ def beside_other_tracks(
             task = panels[0][0] if len(panels) == 1 else "mean"
             rows.append([task, *map(_success, (init, there, here)), points_text(gap)])
         if rows:
-            where = names[0] if len(names) == 1 else "each task alone"
+            where = listed[0] if len(listed) == 1 else "each task alone"
             sides = [f"{recipe}: {name}" for name in (where, results.track)]
             yield markdown_table(("task", "init", *sides, "difference"), rows)
 
@@ -182,8 +183,20 @@ def page_of(
         missing=list(_missing(results)),
         several_tasks=len(results.panels) > 1,
         halved=[_halved_text(method) for method in methods if method.halved],
-        example=methods[0].runs[0].cell,
+        example=_example(methods),
     )
+
+
+def _example(methods: Sequence[RecipeRuns]) -> dict[str, str]:
+    """A run to repeat, of a shipped recipe if there is one: what `--recipe` and `--seed` get."""
+    runs = [method.runs[0] for method in methods]
+    shipped = next((run for run in runs if run.cell.recipe in names(RECIPES)), None)
+    if shipped is not None:
+        return {"recipe": shipped.cell.recipe, "seed": str(shipped.cell.seed)}
+    first = runs[0]
+    code = first.log.start.plugins if first.log is not None else ()
+    words = [f"{first.cell.recipe}.yaml", *(f"--plugin {name}" for name in code)]
+    return {"recipe": " ".join(words), "seed": str(first.cell.seed)}
 
 
 def _section(

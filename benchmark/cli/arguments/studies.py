@@ -10,9 +10,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser = commands.add_parser(
         "study",
         help="do many training runs on tracks and report the results",
-        description="A study file names tracks, recipes and seeds. Every run is a separate "
-        "`train --track` process; a finished run becomes a few small files that can "
-        "be committed one by one.",
+        description="A study file names tracks, recipes and seeds, and can bring recipes and "
+        "plug-ins of yours. Every run is a separate `train --track` process; a finished run "
+        "becomes a few small files that can be committed one by one.",
         epilog="examples:\n  arlarena-bench study status baselines/studies/table.yaml\n"
         "  arlarena-bench study run my-study.yaml --jobs 2\n",
     )

@@ -25,13 +25,14 @@ CLAIMS = "claims.yaml"
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from baselines.study.current_tracks import current_tracks_of
+    from baselines.study.custom import custom_methods
     from baselines.study.schema import TABLE, cells_of, read_study
     from baselines.study.workspace import COMMAND, StudySetting, with_inits
     from baselines.tracks.registry import RESULTS
 
     file = Path(arguments.study)
     study = read_study(file)
-    cells = cells_of(study)
+    cells, custom = cells_of(study), custom_methods(study, file)
     results = Path(arguments.results or RESULTS)
     if not results.is_dir() and (results.exists() or arguments.action == "page"):
         raise UserError(f"--results {results} is not a folder")
@@ -39,11 +40,12 @@ def run(arguments: argparse.Namespace) -> int:
         # Pages of the shipped results show the shipped study, whatever is added to it.
         cells = tuple(dict.fromkeys((*cells, *cells_of(read_study(TABLE)))))
     setting = StudySetting(
-        current_tracks=current_tracks_of(cells, str(file)),
+        current_tracks=current_tracks_of(cells, str(file), custom),
         out=Path(arguments.out or Path("runs") / f"study-{study.name}"),
         results=results,
         jobs=getattr(arguments, "jobs", 1),
         command=COMMAND,
+        custom=custom,
     )
     actions = {"run": _run, "status": _status, "page": _page}
     return actions[arguments.action](arguments, with_inits(cells), setting)
@@ -61,7 +63,7 @@ def _run(_arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
     from baselines.study.running import run_cells
     from baselines.study.workspace import survey
 
-    found = survey(cells, setting.current_tracks, setting.results)
+    found = survey(cells, setting.current_tracks, setting.results, setting.custom)
     done = list(found.finished)
     failures = 0
     _say_outdated(found.outdated, setting)
@@ -109,7 +111,7 @@ def _left(
     if not missing:
         return "nothing left to do"
     minutes = {name: pin.cpu_minutes for name, pin in read_index().items()}
-    return estimate(missing, done, at.current_tracks, minutes).text(at.jobs)
+    return estimate(missing, done, at.current_tracks, minutes, at.custom).text(at.jobs)
 
 
 def _status(
@@ -119,7 +121,7 @@ def _status(
     from baselines.study.status import rows_of
     from baselines.study.workspace import survey
 
-    found = survey(cells, setting.current_tracks, setting.results)
+    found = survey(cells, setting.current_tracks, setting.results, setting.custom)
     rows = rows_of(cells, found, setting)
     left = _left(found.missing, list(found.finished), setting)
     by_task = spent(found.finished, setting.current_tracks)
@@ -184,7 +186,7 @@ def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
         cell for track in setting.current_tracks for cell in cells_there(setting.results, track)
     )
     cells = tuple(dict.fromkeys((*cells, *others)))
-    found: Survey = survey(cells, setting.current_tracks, setting.results)
+    found: Survey = survey(cells, setting.current_tracks, setting.results, setting.custom)
     _say_outdated(found.outdated, setting)
     listed = read_claims(claims) if claims.exists() else Claims()
     results = results_by_track(cells, found.finished, setting.current_tracks)

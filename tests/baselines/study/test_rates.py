@@ -7,71 +7,115 @@ import pytest
 from baselines.config.run import TrainingRun
 from baselines.inits.registry import find_model
 from baselines.study.current_tracks import current_tracks_of
+from baselines.study.custom import custom_methods
 from baselines.study.rates import keep_rate, known_rate, share_tuning, tuning_commands
-from baselines.study.schema import Cell
+from baselines.study.schema import Cell, cells_of, read_study
+from baselines.study.workspace import StudySetting
 from baselines.tracks.registry import read_tuning, resolve_on_track
 from baselines.tracks.tuning import tuning_runs
-from benchmark.track_schema import RateGrid, Track
+from benchmark.track_schema import RateGrid
 from tasks.errors import UserError
 from tasks.registry import load_task
 from tests.support.training.logs import start_line, update_line, write_log
+from tests.support.training.plugins import RANK, RECIPE
+
+GRPO, SECOND = (Cell("tuned", "grpo", seed) for seed in (0, 1))
+SAMPO = Cell("tuned", "sampo", 0)
 
 
 @pytest.fixture
-def track(tiny_tracks: Path) -> Track:
-    """The track `tuned`: one update at each of 3e-4 and 1e-3, on seed 1000."""
-    return current_tracks_of([Cell("tuned", "grpo", 0)], "study.yaml")["tuned"].track
+def setting(tmp_path: Path, tiny_tracks: Path) -> StudySetting:
+    """Of the track `tuned`: one update at each of 3e-4 and 1e-3, on seed 1000."""
+    del tiny_tracks
+    tracks = current_tracks_of([GRPO, SAMPO], "study.yaml")
+    return StudySetting(tracks, tmp_path / "runs", tmp_path / "results", 1, ("no",))
 
 
-def finish_trials(track: Track, folder: Path, recipe: str, success: dict[float, float]) -> None:
+def finish_trials(setting: StudySetting, cell: Cell, success: dict[float, float]) -> None:
     """Logs of tuning runs whose rollouts have this success."""
-    rule = track.learning_rate
+    track, custom = setting.current_tracks[cell.track].track, setting.custom
+    rule, recipe = track.learning_rate, cell.recipe
     assert isinstance(rule, RateGrid)
-    config = resolve_on_track(track, recipe, rule.grid[0])
-    init = find_model(track.init.name)
+    config = resolve_on_track(track, custom.recipe(recipe), rule.grid[0])
+    init, folder = find_model(track.init.name), setting.folder(cell)
     run = TrainingRun(recipe, config, (load_task("sokoban"),), init, rule.seed, folder)
     for rate, trial in tuning_runs(run, rule).items():
         if rate in success:
             identity = init.identity.model_dump()
             fields = {"configuration": trial.configuration, "init": identity}
-            lines = [start_line(recipe, rule.seed, **fields)]
+            code = {"plugins": dict(custom.code(recipe))} if custom.code(recipe) else {}
+            lines = [start_line(recipe, rule.seed, **fields, **code)]
             lines.append(update_line(1, {"rollout/success": success[rate]}))
             write_log(trial.folder, lines)
 
 
-def test_short_trainings_that_are_finished_are_not_made_again(tmp_path: Path, track: Track) -> None:
-    folder = tmp_path / "tuned" / "grpo-s0"
-    share_tuning(folder, "grpo")
-    first, second = tuning_commands(track, folder, "grpo")
+def test_short_trainings_that_are_finished_are_not_made_again(setting: StudySetting) -> None:
+    share_tuning(GRPO, setting)
+    first, second = tuning_commands(GRPO, setting)
     assert first[:7] == ["train", "--track", "tuned", "--recipe", "grpo", "--seed", "1000"]
     assert "optimization.learning_rate=0.0003" in first
     assert "optimization.updates=1" in first
     assert "validation.every=null" in first
     assert "optimization.learning_rate=0.001" in second
-    finish_trials(track, folder, "grpo", {3e-4: 0.5})
-    assert tuning_commands(track, folder, "grpo") == [second]
+    finish_trials(setting, GRPO, {3e-4: 0.5})
+    assert tuning_commands(GRPO, setting) == [second]
     with pytest.raises(UserError, match=r"the short training run in .*0\.001 is incomplete"):
-        keep_rate(tmp_path / "results", track, folder, "grpo")
+        keep_rate(GRPO, setting)
     # The other seeds find them, too.
-    share_tuning(tmp_path / "tuned" / "grpo-s1", "grpo")
-    assert tuning_commands(track, tmp_path / "tuned" / "grpo-s1", "grpo") == [
-        [*second[:-1], str(tmp_path / "tuned" / "grpo-s1" / "tuning" / "0.001")]
-    ]
+    share_tuning(SECOND, setting)
+    place = setting.folder(SECOND) / "tuning" / "0.001"
+    assert tuning_commands(SECOND, setting) == [[*second[:-1], str(place)]]
 
 
-def test_rates_are_kept_beside_those_of_other_recipes(tmp_path: Path, track: Track) -> None:
-    results = tmp_path / "results"
-    assert known_rate(results, track, "grpo") is None
-    for recipe, success in (("grpo", {3e-4: 0.5, 1e-3: 0.5}), ("sampo", {3e-4: 0.2, 1e-3: 0.3})):
-        finish_trials(track, tmp_path / recipe, recipe, success)
-        keep_rate(results, track, tmp_path / recipe, recipe)
+def test_rates_are_kept_beside_those_of_other_recipes(setting: StudySetting) -> None:
+    assert known_rate(GRPO, setting) is None
+    for cell, success in ((GRPO, {3e-4: 0.5, 1e-3: 0.5}), (SAMPO, {3e-4: 0.2, 1e-3: 0.3})):
+        finish_trials(setting, cell, success)
+        keep_rate(cell, setting)
     # Of equals the lower one.
-    assert known_rate(results, track, "grpo") == 3e-4
-    assert known_rate(results, track, "sampo") == 1e-3
-    assert read_tuning(track, results).success["sampo"] == {3e-4: 0.2, 1e-3: 0.3}
+    assert known_rate(GRPO, setting) == 3e-4
+    assert known_rate(SAMPO, setting) == 1e-3
+    track = setting.current_tracks["tuned"].track
+    assert read_tuning(track, setting.results).success["sampo"] == {3e-4: 0.2, 1e-3: 0.3}
 
 
 def test_a_track_with_one_rate_needs_no_tuning(tmp_path: Path, tiny_tracks: Path) -> None:
     del tiny_tracks
-    fixed = current_tracks_of([Cell("fixed", "grpo", 0)], "study.yaml")["fixed"].track
-    assert known_rate(tmp_path, fixed, "grpo") == 5e-4
+    cell = Cell("fixed", "grpo", 0)
+    tracks = current_tracks_of([cell], "study.yaml")
+    assert known_rate(cell, StudySetting(tracks, tmp_path, tmp_path, 1, ("no",))) == 5e-4
+
+
+def test_a_custom_recipe_is_tuned_with_its_code_and_again_with_other_code(
+    tmp_path: Path, tiny_tracks: Path
+) -> None:
+    del tiny_tracks
+    file, code = tmp_path / "study.yaml", tmp_path / "tuned_rank.py"
+    named = RANK.replace('"rank"', '"tuned_rank"')
+    (tmp_path / "ranked.yaml").write_text(RECIPE.replace("rank", "tuned_rank"))
+    file.write_text(
+        "name: s\nrecipes: [ranked.yaml]\nplugins: [tuned_rank.py]\n"
+        "blocks: [{tracks: [tuned], recipes: [ranked, grpo]}]\n"
+    )
+
+    def as_it_is_now(text: str) -> StudySetting:
+        code.write_text(text)
+        study = read_study(file)
+        custom = custom_methods(study, file)
+        tracks = current_tracks_of(cells_of(study), str(file), custom)
+        return StudySetting(tracks, tmp_path / "runs", tmp_path / "results", 1, ("no",), custom)
+
+    cell, setting = Cell("tuned", "ranked", 0), as_it_is_now(named)
+    share_tuning(cell, setting)
+    given = ["--recipe", str(tmp_path / "ranked.yaml"), "--plugin", str(code)]
+    first, _ = tuning_commands(cell, setting)
+    assert first[:8] == ["train", "--track", "tuned", *given, "--seed"]
+    # What is shipped is trained without the code.
+    assert "--plugin" not in tuning_commands(GRPO, setting)[0]
+    finish_trials(setting, cell, {3e-4: 0.2})
+    assert known_rate(cell, setting) is None
+    finish_trials(setting, cell, {3e-4: 0.2, 1e-3: 0.3})
+    keep_rate(cell, setting)
+    assert known_rate(cell, setting) == 1e-3
+    assert not (tmp_path / "results").exists()
+    assert known_rate(cell, as_it_is_now(f"{named}\n# Another version.\n")) is None

@@ -18,11 +18,15 @@ from typing import Any
 import pytest
 
 from baselines.study.cells import CellFiles, Finished, init_cell, read_cell, read_plays
+from baselines.study.current_tracks import current_tracks_of
+from baselines.study.custom import custom_methods
 from baselines.study.schema import Cell, cells_of, read_study
-from baselines.study.workspace import read_state
+from baselines.study.workspace import Survey, read_state, survey
 from benchmark.archive import read_compressed
+from tasks.texts import digest_text
 from tests.support.training.logs import without_times
-from tests.support.training.tiny_study import command, make_tracks
+from tests.support.training.plugins import RANK, RECIPE, sha256_of
+from tests.support.training.tiny_study import command, make_tracks, use_tracks
 
 KILLS = int(os.environ.get("STUDY_KILLS", "1"))
 PATIENCE = 900.0
@@ -87,21 +91,28 @@ def content(found: Finished) -> list[dict[str, Any]]:
 
 RECIPES = ["grpo", "gspo"] if KILLS >= 10 else ["grpo"]
 TUNED = f"tracks: [tuned], recipes: {RECIPES}"
-FAILING = Cell("fixed", "grpo", 0)
-RUNS = 3 + 2 * len(RECIPES)
-"""With the failing run: two inits, and two seeds of every recipe."""
+FAILING, CUSTOM = Cell("fixed", "grpo", 0), Cell("fixed", "ranked", 0)
+RUNS = 4 + 2 * len(RECIPES)
+"""With the failing run and the custom one: two inits, and two seeds of every recipe."""
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tracks, a study of one seed, and one of two seeds whose first training fails."""
+    """The tracks, a study of one seed, and one of two seeds whose first training fails, with a
+    method of its own.
+    """
     folder = tmp_path_factory.mktemp("studies")
     make_tracks(folder)
     failing = "{tracks: [fixed], recipes: [grpo], seeds: [0]}"
+    custom = "{tracks: [fixed], recipes: [ranked], seeds: [0]}"
     (folder / "study.yaml").write_text(f"name: tiny\nblocks: [{{{TUNED}, seeds: [0]}}]\n")
     (folder / "failing.yaml").write_text(
-        f"name: tiny\nblocks: [{failing}, {{{TUNED}, seeds: [0, 1]}}]\n"
+        "name: tiny\nrecipes: [own/ranked.yaml]\nplugins: [own/rank.py]\n"
+        f"blocks: [{failing}, {{{TUNED}, seeds: [0, 1]}}, {custom}]\n"
     )
+    (folder / "own").mkdir()
+    (folder / "own" / "rank.py").write_text(RANK)
+    (folder / "own" / "ranked.yaml").write_text(RECIPE)
     return folder
 
 
@@ -141,6 +152,35 @@ def test_a_failing_run_is_reported_and_the_rest_goes_on(
     assert (read_state(run).failure or "").startswith("train ended with exit code")
     assert (run / "output.txt").stat().st_size > 0
     assert f"1 of {RUNS} runs failed; run the same command to retry them" in said
+
+
+def test_runs_of_a_custom_method_are_of_its_code_and_outdated_when_it_changes(
+    folder: Path, whole: tuple[int, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del whole
+    use_tracks(folder, monkeypatch)
+    file, own = folder / "failing.yaml", folder / "own"
+
+    def as_it_is_now() -> Survey:
+        study = read_study(file)
+        custom = custom_methods(study, file)
+        tracks = current_tracks_of(cells_of(study), str(file), custom)
+        return survey([CUSTOM], tracks, folder / "whole" / "results", custom)
+
+    (finished,) = as_it_is_now().finished
+    assert finished.log is not None
+    assert finished.log.start.plugins == {"rank.py": sha256_of(RANK)}
+    was, now = RANK, f"{RANK}\n# Another version.\n"
+    (own / "rank.py").write_text(now)
+    digests = [digest_text(sha256_of(code)) for code in (was, now)]
+    said = f"plug-in rank.py was {digests[0]} and is {digests[1]}"
+    assert as_it_is_now().outdated == {CUSTOM: said}
+    (own / "rank.py").write_text(was)
+    (own / "ranked.yaml").write_text(RECIPE.replace("token-mean", "seq-mean-token-mean"))
+    said = f"{own / 'ranked.yaml'} has another aggregation now"
+    assert as_it_is_now().outdated == {CUSTOM: said}
+    (own / "ranked.yaml").write_text(RECIPE)
+    assert as_it_is_now().finished
 
 
 def test_a_study_that_is_stopped_and_killed_ends_with_the_logs_of_one_that_was_not(

@@ -1,6 +1,7 @@
 """The study file: its order, and what is refused before anything runs."""
 
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from baselines.study.claims import read_claims
 from baselines.study.current_tracks import current_tracks_of
+from baselines.study.custom import custom_methods
 from baselines.study.schema import Block, Cell, Study, cells_of, read_study
 from baselines.tracks.registry import load_track
 from benchmark.stability.collapse import WINDOW
@@ -82,6 +84,34 @@ def test_the_shipped_study_and_its_claims_can_be_run() -> None:
     assert sum(cell.track == "sokoban-standard" for cell in cells) == 13 * 3 + 5 * 2 + 4 * 3
     assert sum(cell.track == "sokoban-stress" for cell in cells) == stress
     assert sum(cell.track == "tir_math-standard" for cell in cells) == 9 * 3
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ("recipes: [mine.yaml]", "recipes: no block runs mine"),
+        ("recipes: [own.yaml, a/own.yaml]", "recipes has two files named own"),
+        ("plugins: [own.py]", "plugins has no effect without recipes"),
+        ("recipes: [own.yaml]", "own.yaml does not exist"),
+        ("recipes: [grpo.yaml]", "grpo is the name of a shipped recipe"),
+        ("recipes: [damaged.yaml]", "damaged.yaml"),
+        ("recipes: [there.yaml]\nplugins: [own.py]", "own.py is not a file"),
+        ("recipes: [there.yaml]\nplugins: [none_of_these]", "No module named 'none_of_these'"),
+    ],
+)
+def test_wrong_custom_methods_are_refused_in_one_line(
+    tmp_path: Path, files: str, message: str
+) -> None:
+    for name in ("grpo", "there"):
+        (tmp_path / f"{name}.yaml").write_text("clipping: {name: ppo}\n")
+    (tmp_path / "damaged.yaml").write_text("{")
+    names = {Path(word.strip("[],")).stem for word in files.split() if ".yaml" in word}
+    used = ", ".join(sorted(names - {"mine"} | {"grpo"}))
+    block = f"{{tracks: [sokoban-standard], recipes: [{used}]}}"
+    path = study_file(tmp_path, f"name: s\n{files}\nblocks: [{block}]\n")
+    with pytest.raises(UserError, match=re.escape(message)) as refused:
+        custom_methods(read_study(path), path)
+    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
