@@ -40,6 +40,15 @@ class PanelEntry:
     data: Mapping[str, Any]
 
 
+LEAST_TEMPERATURE: Final = 0.01
+"""Of sampling. vLLM takes lower ones for this one, and other engines do not."""
+
+
+def is_temperature(value: float) -> bool:
+    """Whether all engines sample alike at a temperature: 0, greedy decoding, or a warm one."""
+    return value == 0 or LEAST_TEMPERATURE <= value < math.inf
+
+
 @dataclass(frozen=True, slots=True)
 class PanelDefaults:
     """How the standard protocol plays a panel: greedily and once, where nothing else is said.
@@ -63,8 +72,10 @@ class PanelDefaults:
     def __post_init__(self) -> None:
         if self.max_tokens < 1 or self.repeats < 1 or self.top_k < 0:
             raise ValueError("max_tokens and repeats are at least 1, top_k at least 0")
-        if not (0 <= self.temperature < math.inf and 0 < self.top_p <= 1):
-            raise ValueError("temperature is at least 0, top_p above 0 and at most 1")
+        if not (is_temperature(self.temperature) and 0 < self.top_p <= 1):
+            raise ValueError(
+                f"temperature is 0 or at least {LEAST_TEMPERATURE}, top_p above 0 and at most 1"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,22 @@ joins them. Every field has one meaning, and a contradiction is refused with its
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, JsonValue, SerializeAsAny, model_validator
+from pydantic import AfterValidator, Field, JsonValue, SerializeAsAny, model_validator
 
 from baselines.algorithms.advantage.base import Advantage, WithCritic
 from baselines.algorithms.aggregation import Aggregation
 from baselines.algorithms.clipping.base import Clipping
 from baselines.algorithms.part import Count, Decay, Finite, NotNegative, Part, Positive, by_name
 from baselines.algorithms.sampling import EpisodeSampling
+from tasks.panels import LEAST_TEMPERATURE, is_temperature
 
 TemplateVariable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+
+def _greedy_or_warm(temperature: float) -> float:
+    if not is_temperature(temperature):
+        raise ValueError(f"a temperature is 0, which is greedy, or at least {LEAST_TEMPERATURE}")
+    return temperature
 
 
 class KL(Part):
@@ -61,7 +68,7 @@ class Rollout(Part):
     ] = None
     group_size: Count = 8
     max_tokens: Count = 512
-    temperature: Positive = 1.0
+    temperature: Annotated[float, Field(ge=LEAST_TEMPERATURE, allow_inf_nan=False)] = 1.0
     max_turns: Count | Annotated[dict[str, Count], Field(min_length=1)] | None = None
     concurrency: Count | None = None
     max_staleness: Annotated[int, Field(ge=0)] | None = None
@@ -159,7 +166,7 @@ class ValidationSettings(Part):
     panel: str | None = None
     every: Count | None = 5
     max_tokens: Count | None = None
-    temperature: NotNegative | None = None
+    temperature: Annotated[float, AfterValidator(_greedy_or_warm)] | None = None
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     top_k: Annotated[int, Field(ge=0)] | None = None
 

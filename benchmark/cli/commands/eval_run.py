@@ -37,6 +37,7 @@ from benchmark.models import ModelSource, policy, served
 from tasks.chat.messages import shown_text
 from tasks.errors import UserError
 from tasks.options import parse_settings
+from tasks.panels import LEAST_TEMPERATURE, is_temperature
 from tasks.texts import counted
 
 CONCURRENCY = 64
@@ -305,8 +306,11 @@ def _only_served(endpoint: str) -> str:
 
 def _choices(arguments: argparse.Namespace) -> SamplingOverrides:
     temperature, top_p, top_k = arguments.temperature, arguments.top_p, arguments.top_k
-    if temperature is not None and not 0 <= temperature <= 10:
-        raise UserError(f"--temperature must be from 0 to 10, not {temperature}")
+    if temperature is not None and not (is_temperature(temperature) and temperature <= 10):
+        raise UserError(
+            f"--temperature must be 0, which is greedy, or from {LEAST_TEMPERATURE} to 10, not "
+            f"{temperature}"
+        )
     if top_p is not None and not 0 < top_p <= 1:
         raise UserError(f"--top-p must be above 0 and at most 1, not {top_p}")
     if top_k is not None and top_k < 0:

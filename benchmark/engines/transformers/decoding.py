@@ -33,7 +33,7 @@ of two or three prompts, 6.3 ms in one of 64)."""
 PACKED_TOKENS = 2_048
 """Likewise, of one pass over packed prompts."""
 COLDEST = 1e-5
-"""Lower temperatures are greedy decoding: in float32 they may be 0. (vLLM has a limit of 0.01.)"""
+"""Lower temperatures are greedy decoding: in float32 they may be 0."""
 PREFIX_KEY = 32
 """Prompts that agree in so many first tokens are taken to begin with the same instructions."""
 MAX_PREFIXES = 16

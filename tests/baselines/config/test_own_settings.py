@@ -82,6 +82,8 @@ def test_another_choice_of_a_dimension_takes_nothing_from_the_old_one() -> None:
             "clipping.dual_clip: Input should be greater than 1",
         ),
         ("validation.top_p=0", "validation.top_p: Input should be greater than 0"),
+        ("validation.temperature=0.001", "a temperature is 0, which is greedy, or at least 0.01"),
+        ("rollout.temperature=0.001", "rollout.temperature: Input should be greater than or equal"),
         ("entropy_coef=.inf", "entropy_coef: Input should be a finite number"),
         ("aggregation=token_mean", "aggregation: Input should be 'token-mean', 'seq-mean-tok"),
         ("advantage.name=grop", "advantage.name: there is no 'grop'; did you mean grpo or rloo?"),

@@ -80,8 +80,8 @@ def test_importing_the_packages_imports_neither_torch_nor_vllm() -> None:
             "--endpoint does not work with --engine vllm",
         ),
         (
-            ["eval", "--engine", "expert", "--temperature", "-1"],
-            "--temperature must be from 0 to 10",
+            ["eval", "--engine", "expert", "--temperature", "0.001"],
+            "--temperature must be 0, which is greedy, or from 0.01 to 10",
         ),
         (
             ["eval", "--engine", "expert", "--task", "webshop/builtin", "--protocol", "pixels"],
