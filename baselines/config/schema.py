@@ -190,7 +190,9 @@ class TrainConfig(Part):
         penalty_on: A turn's penalty falls on its own row, or all of an episode's on every row.
         penalty_in: Penalties are part of the scores that the advantage compares, as in the released
             code, or are subtracted from the finished advantages. Where a group's rewards are equal,
-            normalized scores make penalties as large as any success.
+            normalized scores make penalties as large as any success. Finished advantages are
+            standard deviations in most recipes, and points of reward in `dr_grpo` and `rloo`,
+            where the same penalty weighs less.
         void_episodes: Those with a turn that breaks the format: trained on like all others, or
             masked: their scores count in their groups, their tokens in no loss (SimpleTIR, arXiv
             2509.02479), as in the released code of mathematics.

@@ -65,9 +65,10 @@ class Critic:
     Args:
         accelerator: Processes and devices.
         folder: Model folder of the init.
-        learning_rate: Of AdamW.
+        learning_rate: Of AdamW, the same in every update: warm-up and schedule are the policy's.
         clip_range: How far a value may move in one update before its loss is limited.
-        optimization: Limit of gradients, optimizer, and whether activations are recomputed.
+        optimization: The optimizer with its decay, limit of gradients, and whether activations are
+            recomputed.
     """
 
     def __init__(
@@ -86,7 +87,14 @@ class Critic:
             freeze_vision(network)
         kind, device = optimization.optimizer, accelerator.device
         weights = [weight for weight in network.parameters() if weight.requires_grad]
-        optimizer = make_optimizer(weights, device, kind, lr=learning_rate, weight_decay=0.01)
+        optimizer = make_optimizer(
+            weights,
+            device,
+            kind,
+            lr=learning_rate,
+            betas=optimization.betas,
+            weight_decay=optimization.weight_decay,
+        )
         prepared: Any = accelerator.prepare(network, optimizer)
         self.network, self.optimizer = prepared
         self._accelerator = accelerator

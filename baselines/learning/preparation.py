@@ -116,7 +116,7 @@ def make_updater(run: TrainingRun, accelerator: Accelerator) -> Updater:
         critic = Critic(
             accelerator,
             run.init.path,
-            chosen.learning_rate,
+            chosen.critic_rate(optimization.learning_rate),
             chosen.clip_range,
             optimization,
         )

@@ -6,7 +6,9 @@ the policy at the start of the update. In a synchronous run that policy has samp
 an asynchronous one, or with an older policy beside it, part of the tokens are from before, and no
 ratio says how far those policies had moved; `staleness/` says how old they are. `d` is the ratio's
 logarithm, k3 is `exp(d) - d - 1` for the `d` in question (Schulman, "Approximating KL Divergence",
-2020), and the effective sample size is `(sum w)^2 / sum w^2` for the ratios w.
+2020), and the effective sample size is `(sum w)^2 / sum w^2` for the ratios w. All k3 estimate
+the divergence of another policy from the one that drew the tokens: KL(old, new) in `kl_old/`,
+KL(policy, init) in `kl_init/`, KL(engine, trainer) in `engine/`.
 """
 
 from collections.abc import Mapping

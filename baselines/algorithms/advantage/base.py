@@ -4,13 +4,16 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import torch
 from torch import Tensor
 
 from baselines.algorithms.advantage.groups import Over, Single, Variance, group_relative
 from baselines.algorithms.part import Choice, Positive
+
+CRITIC_PACE: Final = 10.0
+"""The critic's learning rate over the policy's: 1e-5 and 1e-6 in ARLArena's scripts."""
 
 
 @dataclass(frozen=True)
@@ -93,13 +96,17 @@ class WithCritic(Advantage):
 
     Attributes:
         clip_range: How far a value may move in an update (`value_loss`).
-        learning_rate: The critic's.
+        learning_rate: The critic's; None for `CRITIC_PACE` times the policy's.
     """
 
     needs_groups: ClassVar[bool] = False
     of_tokens: ClassVar[bool] = True
     clip_range: Positive = 0.5
-    learning_rate: Positive = 1e-5
+    learning_rate: Positive | None = None
+
+    def critic_rate(self, policy_rate: float) -> float:
+        """The critic's learning rate, beside that of the policy."""
+        return CRITIC_PACE * policy_rate if self.learning_rate is None else self.learning_rate
 
     def of(self, rows: RowBatch) -> Tensor:
         """(N, T) advantages of tokens."""

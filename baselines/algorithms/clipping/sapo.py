@@ -16,7 +16,8 @@ class SAPO(Clipping):
 
     `-A (4 / tau) sigmoid(tau (w - 1))`. A token's gradient has the weight `4 p (1 - p)`, p the
     sigmoid: 1 at w = 1, falling on both sides, the faster the larger tau is. Source: SAPO (arXiv
-    2511.20347).
+    2511.20347), which takes the mean over rows of their means over tokens. As in ARLArena, the
+    recipe takes the mean over tokens, and a row's mean advantage chooses tau.
 
     Attributes:
         tau_positive: Steepness in rows whose mean advantage is above 0.

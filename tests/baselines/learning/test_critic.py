@@ -4,6 +4,8 @@ import pytest
 import torch
 from accelerate import Accelerator
 
+from baselines.algorithms.advantage.gae import GAE
+from baselines.config.layers import resolve
 from baselines.config.schema import Optimization
 from baselines.inits.registry import find_model
 from baselines.learning.critic import Critic
@@ -33,6 +35,47 @@ def test_a_target_that_is_not_finite_is_not_learned(bad: float) -> None:
     assert all(torch.equal(a, b) for a, b in zip(weights(critic), before, strict=True))
     assert critic.step(batches, targets, zeros, tokens) == pytest.approx(0.5)
     assert any(not torch.equal(a, b) for a, b in zip(weights(critic), before, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("policy_rate", "advantage", "learns"),
+    [
+        # The recipe at the lower rate of the tracks' grids, and at ARLArena's rate, made for models
+        # of billions of weights.
+        (2e-4, resolve("ppo", "tiny", ["sokoban"]).advantage, True),
+        (2e-4, GAE(learning_rate=1e-5), False),
+    ],
+)
+def test_a_critic_learns_what_returns_will_be_in_the_updates_of_a_track(
+    policy_rate: float, advantage: GAE, learns: bool
+) -> None:
+    folder = find_model("tiny-sokoban").path
+    assert folder is not None
+    rate = advantage.critic_rate(policy_rate)
+    optimization = Optimization(max_grad_norm=0.5, weight_decay=0.0)
+    critic = Critic(Accelerator(cpu=True), folder, rate, advantage.clip_range, optimization)
+    rows = random_rows(ROWS)
+    batches = split(rows, list(range(ROWS)), 10_000, share_prefix=False)
+    tokens = sum(int(row.response_mask.sum()) for row in rows)
+    # Every second row succeeds.
+    targets = [torch.full((len(row.response_ids),), 10.0 * (n % 2)) for n, row in enumerate(rows)]
+    (batch,) = batches
+    wanted, mask = batch.stack(targets), batch.response_mask.bool()
+    for _ in range(20):
+        with torch.no_grad():
+            found = dict(zip(batch.rows, critic.values(batch), strict=True))
+        old = [found[row] for row in range(ROWS)]
+        for _ in range(4):
+            assert critic.step(batches, targets, old, tokens) is not None
+    with torch.no_grad():
+        left = (wanted - critic.values(batch))[mask]
+    explained = 1 - float(left.var() / wanted[mask].var())
+    assert explained > 0.5 if learns else explained < 0.05
+
+
+def test_a_critic_learns_ten_times_as_fast_as_the_policy_unless_it_is_told() -> None:
+    assert GAE().critic_rate(1e-6) == pytest.approx(1e-5)
+    assert GAE(learning_rate=3e-4).critic_rate(1e-6) == 3e-4
 
 
 def test_recomputed_activations_change_no_step() -> None:

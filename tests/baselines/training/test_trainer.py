@@ -222,6 +222,7 @@ def test_steps_that_are_not_finite_are_skipped_and_end_training(
         "optimization.updates=9",
         "optimization.learning_rate=1e30",
         "optimization.max_skipped=3",
+        *(["advantage.learning_rate=1e-5"] if recipe == "ppo" else []),
     )
     train(tmp_path / "run", recipe, own)
     log = read_training_log(tmp_path / "run" / LOG)
