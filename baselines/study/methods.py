@@ -26,7 +26,7 @@ from benchmark.stability.collapse import (
     judged_success,
 )
 from benchmark.stability.run_end import early_stop
-from benchmark.stats.intervals import Interval, wilson
+from benchmark.stats.intervals import Interval, exact
 from benchmark.stats.paired import Side, score_difference
 
 BUSY, BUSY_ASYNC = 0.9, 1.1
@@ -348,12 +348,12 @@ def results_of(
 
 
 def collapse_share(method: RecipeRuns) -> Interval:
-    """Share of a method's runs that have collapsed, with Wilson's interval.
+    """Share of a method's runs that have collapsed, with its exact interval.
 
     Raises:
         ValueError: There are no runs.
     """
-    return wilson(len(method.collapsed), len(method.runs))
+    return exact(len(method.collapsed), len(method.runs))
 
 
 def collapse_of(log: TrainingLog) -> int | None:

@@ -194,9 +194,8 @@ def _by_rule(claim: Claim, results: TrackResults) -> ClaimVerdict:
         rates = [method.learning_rate for method in methods]
         if len({*rates}) > 1:
             numbers += f"; learning rates {' and '.join(f'{rate:g}' for rate in rates)}"
-        if any(method.collapsed for method in methods):
-            counts = [f"{each.recipe} {collapsed_text(each)}" for each in methods]
-            numbers += f"; collapsed: {', '.join(counts)}"
+        if any(method.collapsed or method.halved for method in methods):
+            numbers += f"; collapsed: {'; '.join(map(_collapses_text, methods))}"
         return ClaimVerdict(claim, _above(margin, 0.0), numbers)
     assert claim.learns is not None
     return _learns(claim, claim.learns, results)

@@ -88,7 +88,7 @@ recipe. {{ few_seeds }}</p>
 worst seed.</p>
 {{ table(number_heads, numbers, 1) }}
 <h2>Events</h2>
-<p>Seeds with the event, out of those whose logs can show it, with the 95% Wilson interval.</p>
+<p>Seeds with the event, out of those whose logs can show it, with the exact 95% interval.</p>
 {{ table(number_heads, events, 1) }}
 <h2>Compute to reach a success rate</h2>
 <p>Medians over seeds; a seed that never reached it took longer than all that did.</p>

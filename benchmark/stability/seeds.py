@@ -10,7 +10,7 @@ from benchmark.stability.anytime import dispersion_across_runs
 from benchmark.stability.definitions import DEFINITIONS, of_scope
 from benchmark.stability.runs import LEVELS, Reached, RunStability, run_stability
 from benchmark.stats.bootstrap import BootstrapInterval, estimate, median, sorted_iqm, sorted_median
-from benchmark.stats.intervals import CONFIDENCE, RESAMPLES, Interval, wilson
+from benchmark.stats.intervals import CONFIDENCE, RESAMPLES, Interval, exact
 from benchmark.stats.survival import SurvivalCurve, kaplan_meier
 from tasks.errors import UserError
 
@@ -44,7 +44,7 @@ class EventSummary:
     Attributes:
         happened: Seeds to which it happened.
         known: Seeds whose logs can say.
-        rate: Their ratio with its Wilson interval; None if none can.
+        rate: Their ratio with its exact interval; None if none can.
         survival: Share of seeds to which it has not happened, along the updates; None likewise.
     """
 
@@ -85,7 +85,7 @@ class RecipeStability:
 
     Attributes:
         runs: Each seed by itself, in the order of the seeds.
-        collapse_rate: Share of the seeds that collapse, with its Wilson interval.
+        collapse_rate: Share of the seeds that collapse, with its exact interval.
         worst_seed: Lowest final success; None if that of any seed is unknown.
         dispersion_across_runs: How far the seeds are apart; None with a single one.
         numbers: Every number of the runs, by name.
@@ -211,7 +211,7 @@ def _event_summary(name: str, runs: Sequence[RunStability], confidence: float) -
     happened = sum(outcome.happened for outcome in outcomes)
     if not outcomes:
         return EventSummary(0, 0, None, None)
-    rate = wilson(happened, len(outcomes), confidence)
+    rate = exact(happened, len(outcomes), confidence)
     return EventSummary(happened, len(outcomes), rate, kaplan_meier(outcomes, confidence))
 
 

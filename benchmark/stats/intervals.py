@@ -53,6 +53,26 @@ def wilson(successes: int, trials: int, confidence: float = CONFIDENCE) -> Inter
     return wilson_rate(successes / trials, trials, confidence)
 
 
+def exact(successes: int, trials: int, confidence: float = CONFIDENCE) -> Interval:
+    """Clopper's and Pearson's interval of one rate: for shares of a few seeds.
+
+    Each end is the rate at which so many successes, or more extreme ones, have the chance
+    (1 - confidence) / 2. With 3 to 6 trials, Wilson's interval can miss the rate in 17% of cases;
+    this one does in 5% at most.
+
+    Source: Clopper and Pearson, Biometrika 26 (1934) 404-413.
+
+    Raises:
+        ValueError: There are no trials, or more successes than trials.
+    """
+    if not 0 <= successes <= trials or trials == 0:
+        raise ValueError(f"no rate of {successes} successes in {trials} trials")
+    tail, failures = (1 - confidence) / 2, trials - successes
+    low = special.betaincinv(successes, failures + 1, tail) if successes else 0.0
+    high = special.betaincinv(successes + 1, failures, 1 - tail) if failures else 1.0
+    return Interval(successes / trials, float(low), float(high))
+
+
 def wilson_rate(rate: float, trials: float, confidence: float = CONFIDENCE) -> Interval:
     """Wilson's score interval of a rate that is not a count of successes, such as a mean of rates.
 

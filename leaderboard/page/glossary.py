@@ -37,7 +37,7 @@ WORDS: Final[Mapping[str, Word]] = {
             "for three validations in a row, or falls to half of its best value or less. A run "
             "that was stopped early counts as collapsed.",
             "Few seeds say little: with 0 of 3 collapsed, the true share can be anything from 0 to "
-            "56% (95% Wilson interval). Every count is shown with its interval.",
+            "71% (exact 95% interval). Every count is shown with its interval.",
         ),
     ),
     "dependable": Word(

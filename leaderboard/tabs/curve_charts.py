@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmark.plots.colors import look_of_recipe
 from benchmark.stats.bands import at_common_places
-from benchmark.stats.intervals import wilson
+from benchmark.stats.intervals import exact
 from leaderboard.board.board import Board
 from leaderboard.board.curves import CURVES
 from leaderboard.board.rows import BoardRow
@@ -391,7 +391,7 @@ def _stairs(found: Survival, last: float) -> tuple[Points, Sequence[tuple[float,
     end = max(last, steps[-1])
     line = (*zip(steps, shares, strict=True), (end, shares[-1]))
     # Before anything happens, all seeds are left.
-    all_left = wilson(found.at_risk[0], found.at_risk[0])
+    all_left = exact(found.at_risk[0], found.at_risk[0])
     band = [(0.0, all_left.low, all_left.high)]
     for step, known in zip(found.steps, ends_of(found), strict=True):
         if known is None:

@@ -96,10 +96,15 @@ def _corrected(judged: Sequence[ClaimVerdict]) -> str:
     found = [v for v in judged if v.outcome == "reproduced" and v.chance is not None]
     limit = RARE / len(judged)
     kept = [v for v in found if v.chance is not None and v.chance <= limit]
+    rest = [v for v in judged if v.outcome == "reproduced" and v.chance is None]
+    fragile = sum("; collapsed: " in v.numbers for v in rest)
     return wrapped(
         f"Nothing is corrected for the number of claims. Of the {counted(len(found), 'claim')} "
         f"about collapses that are reproduced, {len(kept)} would be if all {len(judged)} claims "
-        f"were corrected for (Bonferroni: a chance of at most 1 in {limit.denominator:,})."
+        f"were corrected for (Bonferroni: a chance of at most 1 in {limit.denominator:,}). "
+        f"{counted(len(rest), 'other')} {'is' if len(rest) == 1 else 'are'} reproduced by an "
+        f"interval; in {fragile} of them, seeds of a method collapsed or lost half, and such an "
+        "interval is too narrow (below)."
     )
 
 

@@ -110,13 +110,14 @@ def _listed(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def _collapses(found: Mapping[str, TrackResults]) -> str:
-    """Collapsed runs of each method, over the tracks on which any method's collapsed.
+    """Collapsed and halved runs of each method, over the tracks on which any method's collapsed.
 
     Tracks whose runs cannot show that they have not collapsed are named apart: there, only
     collapses would count.
     """
     runs: Counter[str] = Counter()
     collapsed: Counter[str] = Counter()
+    halved: Counter[str] = Counter()
     apart = []
     for track, results in found.items():
         methods = results.methods.values()
@@ -127,8 +128,10 @@ def _collapses(found: Mapping[str, TrackResults]) -> str:
             for method in methods:
                 runs[method.recipe] += len(method.runs)
                 collapsed[method.recipe] += len(method.collapsed)
+                halved[method.recipe] += len(method.halved)
     order = sorted(+runs, key=lambda name: (-collapsed[name] / runs[name], -runs[name]))
-    counts = [f"`{name}` {collapsed[name]} of {runs[name]}" for name in order]
+    late = {name: f" (and {halved[name]} halved)" if halved[name] else "" for name in order}
+    counts = [f"`{name}` {collapsed[name]} of {runs[name]}{late[name]}" for name in order]
     said = []
     if counts:
         said.append(

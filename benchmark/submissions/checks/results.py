@@ -12,7 +12,7 @@ from benchmark.models import ModelIdentity
 from benchmark.stability.run_end import early_stop, schedule_of
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import EventSummary, RecipeStability, recipe_stability
-from benchmark.stats.intervals import Interval, wilson
+from benchmark.stats.intervals import Interval, exact
 from benchmark.stats.paired import PairedDifference, Side, mean_success
 from benchmark.stats.survival import EventOutcome, kaplan_meier
 from benchmark.submissions.checks.tracks import track_of
@@ -239,7 +239,7 @@ def stability_of(entry: Entry) -> RecipeStability | None:
     runs = tuple(_stopped(run, ends.get(run.seed or 0)) for run in stability.runs)
     outcomes = [run.collapse for run in runs if run.collapse is not None]
     happened = sum(outcome.happened for outcome in outcomes)
-    rate = wilson(happened, len(outcomes))
+    rate = exact(happened, len(outcomes))
     collapse = EventSummary(happened, len(outcomes), rate, kaplan_meier(outcomes))
     events = {**stability.events, "collapse": collapse}
     return replace(stability, runs=runs, collapse_rate=rate, events=events)

@@ -117,9 +117,10 @@ def equal_validations(mine: Validations, theirs: Validations) -> int:
     """How many validations two training runs have in common, if these are most of them.
 
     Two seeds solve as many episodes after one update now and then; in as many turns, with as many
-    valid responses and to the same score, they do not: logs of this project's own have no such
-    validation in common. Runs that solve nothing, or everything, in all turns that there are, may
-    be equal: they have nothing left to differ in. So may runs whose policy plays on as the init.
+    valid responses and to the same score, they hardly do: logs of this project's own have at most
+    one such validation in common. Runs that solve nothing, or everything, in all turns that there
+    are, may be equal: they have nothing left to differ in. So may runs whose policy plays on as the
+    init.
 
     Returns:
         Their number, without those of the init and of policies that solve nothing; 0 if they are

@@ -291,8 +291,8 @@ def test_gae_and_the_targets_of_its_critic() -> None:
     for place, own in enumerate(values):
         known[place, : len(own)] = own
     expected, returns = gae(REWARDS, known, MASK, gamma=0.9, lam=0.8)
-    own = ("gamma=0.9", "lam=0.8", "discount=tokens")
-    config = choose("ppo", *(f"advantage.{each}" for each in own), "kl.coef=0")
+    chosen = ("gamma=0.9", "lam=0.8", "discount=tokens")
+    config = choose("ppo", *(f"advantage.{each}" for each in chosen), "kl.coef=0")
     advantages, targets = estimate(config, ROWS, NOTHING, list(values), NOTHING)
     assert_rows(advantages, expected)
     assert targets is not None

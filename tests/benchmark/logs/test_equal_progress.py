@@ -84,6 +84,12 @@ def test_a_validation_right_at_the_limit_counts() -> None:
     assert found == EqualSuccess("episodes", 256, (0.2, 0.7))
 
 
+def test_a_line_from_the_init_is_no_measurement() -> None:
+    late = run_of({0: 0.5, 4: 0.9}, [64] * 4)
+    assert equal_success([late, run_of({0: 0.5, 2: 0.6}, [64] * 3)], "episodes") is None
+    assert equal_success([late, PLAIN], "episodes") is not None
+
+
 def test_a_run_that_was_not_validated_at_its_end_stays_as_it_was() -> None:
     short = run_of({0: 0.4, 1: 0.9}, [10, 300])
     found = equal_success([short, DYNAMIC], "episodes")

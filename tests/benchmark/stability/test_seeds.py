@@ -12,7 +12,7 @@ from benchmark.logs.curves import RunCurves
 from benchmark.stability.runs import RunStability, run_stability
 from benchmark.stability.seeds import ReachedSummary, recipe_stability
 from benchmark.stats.bootstrap import BootstrapInterval
-from benchmark.stats.intervals import wilson
+from benchmark.stats.intervals import exact
 from tasks.errors import UserError
 from tests.benchmark.stability.given import points, run
 
@@ -32,7 +32,7 @@ def seed(number: int | None, values: list[float], **more: list[float]) -> RunCur
 def test_three_seeds_by_hand() -> None:
     found = recipe_stability([seed(2, FALLING), seed(0, RISING), seed(1, RISING)])
     assert [one.seed for one in found.runs] == [0, 1, 2]
-    assert found.collapse_rate == wilson(1, 3)
+    assert found.collapse_rate == exact(1, 3)
     assert found.worst_seed == 0.2
     falls = found.numbers["max_drawdown"]
     assert falls.values == pytest.approx((0, 0, 0.8)) and falls.known == 3
@@ -80,7 +80,7 @@ def test_unknown_is_not_the_worst_and_not_left_out() -> None:
     assert found.worst_seed is None and found.dispersion_across_runs is None
     assert found.numbers["final_success"].values == (0.8, 0.2, None)
     assert found.numbers["final_success"].known == 2
-    assert found.collapse_rate == wilson(1, 2) and found.events["collapse"].known == 2
+    assert found.collapse_rate == exact(1, 2) and found.events["collapse"].known == 2
     nothing = recipe_stability([silent])
     assert set(nothing.columns.values()) == {None} and nothing.survival is None
     assert nothing.events["collapse"].rate is None
@@ -91,7 +91,7 @@ def test_a_single_seed_has_no_spread() -> None:
     found = recipe_stability([seed(None, RISING)])
     assert found.numbers["final_success"].median == BootstrapInterval(0.8, None, None)
     assert found.dispersion_across_runs is None and found.worst_seed == 0.8
-    assert found.collapse_rate == wilson(0, 1)
+    assert found.collapse_rate == exact(0, 1)
 
 
 def test_a_mismatch_that_overflowed_in_one_seed_is_its_worst() -> None:

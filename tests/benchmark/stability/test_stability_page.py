@@ -80,7 +80,7 @@ def test_the_page_explains_every_number_and_does_not_change(
     text = " ".join(" ".join(parser.texts).split())
     for what in DEFINITIONS.values():
         assert what.name in text
-    assert "1 of 3, 6 to 79%" in text  # Wilson's interval of a third
+    assert "1 of 3, 1 to 91%" in text  # the exact interval of a third
     assert "5 runs of 3 recipes: grpo, sampo, gigpo." in text
     assert "policy/grad_norm" in text
 

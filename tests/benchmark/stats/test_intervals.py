@@ -14,6 +14,7 @@ from benchmark.stats.intervals import (
     bootstrap_mean,
     clustered_wilson,
     effective_sample_size,
+    exact,
     intraclass_correlation,
     mcnemar_exact,
     mean_interval,
@@ -92,6 +93,25 @@ def test_wilson_mirrors_when_successes_and_failures_swap(rate: tuple[int, int]) 
 def test_wilson_refuses_what_is_no_rate(successes: int, trials: int) -> None:
     with pytest.raises(ValueError, match="no rate"):
         wilson(successes, trials)
+
+
+def test_the_exact_interval_of_a_few_seeds() -> None:
+    # Of n of n the lower end is 0.025^(1/n), of 0 of n the upper one is 1 - 0.025^(1/n).
+    assert ends(exact(3, 3)) == pytest.approx((0.025 ** (1 / 3), 1))
+    assert ends(exact(0, 6)) == pytest.approx((0, 1 - 0.025 ** (1 / 6)))
+    # 2 of 5: tables of Clopper and Pearson.
+    assert ends(exact(2, 5)) == pytest.approx((0.0527, 0.8534), abs=1e-4)
+    with pytest.raises(ValueError, match="no rate of 2 successes in 1 trials"):
+        exact(2, 1)
+
+
+@pytest.mark.parametrize("trials", [3, 4, 5, 6])
+def test_the_exact_interval_contains_every_rate_often_enough(trials: int) -> None:
+    for rate in np.linspace(0.001, 0.999, 99):
+        chances = stats.binom.pmf(range(trials + 1), trials, rate)
+        found = [exact(count, trials) for count in range(trials + 1)]
+        inside = [each.low <= rate <= each.high for each in found]
+        assert float(chances @ inside) >= 0.95
 
 
 @pytest.mark.parametrize("confidence", [0, 1, 95])

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from benchmark.stats.intervals import wilson
+from benchmark.stats.intervals import exact
 from leaderboard.board.rows import FullRow
 from leaderboard.board.training_rows import SeedCurves, Stability, StoredSeries, Survival
 from leaderboard.page.state import State
@@ -18,9 +18,9 @@ from tests.support.board_rows import board_row
 CENSORED = Survival(
     (5, 10, 15), (1.0, 0.5, 0.0), (None, 0.05, None), (None, 0.95, None), (3, 2, 1), (0, 1, 1)
 )
-# Wilson's intervals of 3 of 3 and of 2 of 2: from 1 / (1 + z^2 / n).
-THREE_LEFT = wilson(3, 3).low, 1.0
-TWO_LEFT = wilson(2, 2).low, 1.0
+# Exact intervals of n of n: from 0.025^(1 / n).
+THREE_LEFT = exact(3, 3).low, 1.0
+TWO_LEFT = exact(2, 2).low, 1.0
 # All collapse: the last share is 0, and its interval is unknown.
 TO_NOTHING = Survival((10, 20), (0.5, 0.0), (0.01, None), (0.9, None), (2, 1), (1, 1))
 ALL_LEFT = Survival((30,), (1.0,), (None,), (None,), (2,), (0,))
@@ -91,7 +91,7 @@ def test_survival_is_a_staircase_with_its_band(boards: Boards) -> None:
     state = State(tab="curves", protocol="v1", entries=(row.id,))
     value = survival_chart(boards(row), state)
     assert [(each["x"], each["low"]) for each in data_of(value)] == [
-        (0, 34.238), (10, 9.4531), (20, 0), (30, 0),
+        (0, 15.811), (10, 1.2579), (20, 0), (30, 0),
     ]  # fmt: skip
     assert json.loads(value["plot"])["data"]["values"][-1]["y"] == 0
 
@@ -105,8 +105,8 @@ def test_survival_is_listed_step_by_step(boards: Boards) -> None:
     page = page_of(boards, entry(TO_NOTHING, None, None))
     _, listed = page.split("Survival of the seeds</caption>")
     assert rows_of(listed) == [
-        ["a", "10", "2", "1", "50.0", "9.5\u201390.5"],
-        ["a", "20", "1", "1", "0.0", "0.0\u201365.8"],
+        ["a", "10", "2", "1", "50.0", "1.3\u201398.7"],
+        ["a", "20", "1", "1", "0.0", "0.0\u201384.2"],
     ]
     assert "The table separates lines that overlap" in text_of(page)
 

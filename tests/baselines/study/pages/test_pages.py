@@ -100,14 +100,14 @@ def test_a_page_has_table_curves_verdicts_and_what_is_missing(
     assert "Not collapsed, but" not in text
     assert "A dash, or unknown: runs with three validations or fewer" in text
     assert "| cispo | 1 of 2 |" in text
-    assert "1 of 1 after update 2 (21 to 100%)" in text
+    assert "1 of 1 after update 2 (3 to 100%)" in text
     assert (
         "| A paper: SAMPO beats GRPO. (post hoc) | **not decided** | sampo minus grpo: +75.0 ["
         in text
     )
     assert "points); 3 seeds of each are needed, available: sampo 2, grpo 2 |" in text
     missing = "| CISPO collapses. | **incomplete** | 1 of 2 runs; cispo lacks seed 1; so far: cispo"
-    assert f"{missing} 1 of 1 after update 2 (21 to 100%) |" in text
+    assert f"{missing} 1 of 1 after update 2 (3 to 100%) |" in text
     assert "- cispo: seed 1\n" in text
     assert "arlarena-bench train --track fixed --recipe grpo --seed 0 --engine transf" in text
     check_markdown(text)
