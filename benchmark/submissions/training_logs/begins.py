@@ -7,7 +7,6 @@ validation is lower than it was hides one.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 from benchmark.logs.lines import Validation
@@ -18,8 +17,8 @@ from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
 from benchmark.submissions.training_logs.counts import AS_WRITTEN
 from benchmark.submissions.training_logs.panels import (
-    CONFIDENCE,
     agrees,
+    can_be_one,
     computes_alike,
     matched_panels,
 )
@@ -123,7 +122,7 @@ def check_begins(
                     problem = f"{begins} {said} in {start.said_by}"
                     yield Finding(str(log.path), where, problem, AS_WRITTEN)
                     return
-        elif others and not _can_be_one(line, rate := _pooled(others)):
+        elif others and not can_be_one((line.success, line.episodes), rate := _pooled(others)):
             problem = f"{begins} {log.start.init.name} has {percent_text(rate.value)} elsewhere"
             yield Finding(str(log.path), where, problem, AS_WRITTEN)
             return
@@ -139,15 +138,6 @@ class _Rate(NamedTuple):
 def _pooled(starts: Sequence[KnownStart]) -> _Rate:
     plays = sum(start.episodes for start in starts)
     return _Rate(math.fsum(start.success * start.episodes for start in starts) / plays, plays)
-
-
-def _can_be_one(line: Validation, other: _Rate) -> bool:
-    """Whether a validation and other plays can be draws from one rate (a test of two shares)."""
-    solved = other.value * other.plays + line.success * line.episodes
-    pooled = solved / (other.plays + line.episodes)
-    spread = math.sqrt(pooled * (1 - pooled) * (1 / other.plays + 1 / line.episodes))
-    gap = abs(line.success - other.value)
-    return gap <= NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * spread + 1 / line.episodes
 
 
 def _first(log: TrainingLog) -> list[Validation]:

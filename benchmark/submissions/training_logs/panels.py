@@ -1,7 +1,9 @@
 """Checks that a training log's validations are on a panel that the checkpoint has played."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import Any, Final
 
 from benchmark.engines.core.base import Sampling
@@ -49,10 +51,17 @@ class MatchedPanel:
         """Whether a validation can be of the weights that were evaluated."""
         # Errors count as failures, and may not have been there.
         errors = self.summary.errors / self.protocol.repeats
-        return agrees(self.summary.success.value, line, self.repeatable, errors)
+        return agrees(self.summary.success.value, line, self.repeatable, errors, self.drawn)
+
+    @property
+    def drawn(self) -> int:
+        """Plays of the evaluation whose tokens were drawn: 0 where it is greedy."""
+        return self.summary.records if self.protocol.sampling.temperature > 0 else 0
 
 
-def agrees(success: float, line: Validation, repeatable: bool, errors: float = 0.0) -> bool:
+def agrees(
+    success: float, line: Validation, repeatable: bool, errors: float = 0.0, drawn: int = 0
+) -> bool:
     """Whether the weights of a validation can have a success rate on the same panel.
 
     Args:
@@ -60,12 +69,27 @@ def agrees(success: float, line: Validation, repeatable: bool, errors: float = 0
         line: The validation.
         repeatable: See `MatchedPanel`.
         errors: Episodes of the rate that ended in an error.
+        drawn: Plays of which it is the mean, where their tokens were drawn, as the validation's.
     """
+    if drawn:
+        return can_be_one((line.success, line.episodes), (success, drawn))
     if repeatable:
         most = max(FEW, FEW_SHARE * line.episodes) + errors
         return abs(success - line.success) * line.episodes <= most + TOLERANCE
     around = wilson(round(line.success * line.episodes), line.episodes, CONFIDENCE)
     return around.low <= success <= around.high
+
+
+def can_be_one(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    """Whether two success rates, each with its number of plays, can be draws from one.
+
+    A test of two shares, with room for a single play.
+    """
+    (rate, plays), (another, others) = one, other
+    pooled = (rate * plays + another * others) / (plays + others)
+    spread = math.sqrt(pooled * (1 - pooled) * (1 / plays + 1 / others))
+    gap = abs(rate - another)
+    return gap <= NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * spread + 1 / min(plays, others)
 
 
 def computes_alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -262,7 +286,7 @@ class _Compared:
 
 def _agree_together(seeds: Sequence[_Compared], updates: Sequence[int]) -> bool:
     """Whether all seeds together solve as many episodes as in validations after some updates."""
-    episodes, solved, evaluated = 0, 0.0, 0.0
+    episodes, solved, evaluated, drawn = 0, 0.0, 0.0, 0
     for seed, update in zip(seeds, updates, strict=True):
         for name, tie in seed.ties.items():
             for line in seed.log.of_panel(name):
@@ -270,6 +294,9 @@ def _agree_together(seeds: Sequence[_Compared], updates: Sequence[int]) -> bool:
                     episodes += line.episodes
                     solved += line.success * line.episodes
                     evaluated += tie.summary.success.value * line.episodes
+                    drawn += tie.drawn
+    if drawn:
+        return can_be_one((solved / episodes, episodes), (evaluated / episodes, drawn))
     around = wilson(round(solved), episodes, CONFIDENCE)
     return around.low <= evaluated / episodes <= around.high
 

@@ -5,7 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from benchmark.engines.core.base import Sampling
 from benchmark.evaluation.protocol import PanelProtocol, joint_fingerprint
@@ -15,6 +18,8 @@ from benchmark.models import ModelIdentity
 from benchmark.submissions.format.schema import Checkpoint
 from benchmark.submissions.reading.entry import ReadCheckpoint, ReadRun
 from benchmark.submissions.training_logs.panels import (
+    agrees,
+    can_be_one,
     check_choice,
     check_panels,
     matched_panels,
@@ -346,3 +351,19 @@ def test_another_number_of_episodes() -> None:
     assert problems(point_of(protocol), log_of(protocol)) == [
         "4 episodes at update 0, sokoban/builtin has 8"
     ]
+
+
+def test_two_draws_of_one_rate_lie_farther_apart_than_one_from_its_rate() -> None:
+    (line,) = log_over(128).validations
+    # Rates of 50 and 66% differ by 3.66 standard errors of two draws, and by 5.1 of one.
+    assert agrees(0.66, line, repeatable=False, drawn=256)
+    assert not agrees(0.66, line, repeatable=False)
+    assert not agrees(0.69, line, repeatable=False, drawn=256)
+
+
+@given(st.integers(0, 2**32), st.floats(0.05, 0.95))
+@settings(deadline=None, max_examples=30)
+def test_honest_draws_pass_in_all_but_one_of_some_thousand_cases(seed: int, rate: float) -> None:
+    draws = np.random.default_rng(seed).binomial(256, rate, size=(2000, 2)) / 256
+    refused = sum(not can_be_one((one, 256), (other, 256)) for one, other in draws)
+    assert refused <= 4
