@@ -10,12 +10,12 @@ A seed that collapsed counts as 0, whatever checkpoint of it was evaluated: who 
 again. So choosing an early checkpoint of a run that collapsed later gains nothing. D is the share
 of seeds that hold times the mean success of those: (1 - k / m) P for k collapses.
 
-The interval is a bootstrap of both factors. P: the seeds that hold and the episodes, both drawn
-with replacement. The share of collapses: from its Jeffreys posterior Beta(k + 1/2, m - k + 1/2),
-and not by drawing seeds: three seeds none of which collapsed, drawn again and again, would say that
-collapse is impossible, where three seeds are compatible with a share of more than a half. Where no
-seed holds, P is not known and the upper end is that of a P of 1. A single seed has no value:
-nothing is known of others.
+The interval is that of the product of two independent draws. P: from its own interval over episodes
+and seeds (`benchmark.stats.paired.mean_success`), as from a normal distribution with a width on
+either side; bootstrapping two or three seeds would make it too narrow. The share of collapses: from
+its Jeffreys posterior Beta(k + 1/2, m - k + 1/2), since three seeds none of which collapsed are
+compatible with a share of more than a half. Where no seed holds, P is not known and the upper end
+is that of a P of 1. A single seed has no value: nothing is known of others.
 
 Source: this project's definition. Jeffreys: Brown, Cai and DasGupta, Stat. Sci. 16 (2001) 101-133.
 """
@@ -26,9 +26,8 @@ from typing import Final
 
 import numpy as np
 
-from benchmark.stats.arrays import Values
-from benchmark.stats.bootstrap import BootstrapInterval, drawn, percentile_interval
-from benchmark.stats.intervals import RESAMPLES
+from benchmark.stats.bootstrap import BootstrapInterval, percentile_interval
+from benchmark.stats.intervals import CONFIDENCE, RESAMPLES, Interval, normal_quantile
 from tasks.seeding import stable_seed
 
 LEAST_SEEDS: Final = 2
@@ -36,40 +35,38 @@ LEAST_SEEDS: Final = 2
 
 
 def dependable_success(
-    shares: Values, collapsed: Sequence[bool], resamples: int = RESAMPLES
+    collapsed: Sequence[bool], holding: Interval | None, resamples: int = RESAMPLES
 ) -> BootstrapInterval | None:
     """Dependable success with its 95% interval.
 
     Args:
-        shares: (m, n) solved share of each of n episodes, by seed; in [0, 1].
         collapsed: Whether the training of each seed collapsed.
+        holding: Mean success of the seeds that hold, with its interval over episodes and seeds;
+            None where none does.
         resamples: Number of draws; their seed is fixed.
 
     Returns:
         None with a single seed.
 
     Raises:
-        ValueError: There are no episodes, or not as many seeds as training runs.
+        ValueError: There is a success although no seed holds, or none although one does.
     """
-    seeds, episodes = shares.shape
-    if len(collapsed) != seeds or not episodes:
-        raise ValueError(f"{seeds} seeds on {episodes} episodes and {len(collapsed)} training runs")
+    seeds, count = len(collapsed), sum(collapsed)
+    if (holding is None) != (count == seeds):
+        raise ValueError(f"{count} of {seeds} seeds collapsed, and success is {holding}")
     if seeds < LEAST_SEEDS:
         return None
-    lost = np.array(collapsed, dtype=np.bool_)
-    value = float(np.where(lost, 0.0, shares.mean(axis=1)).mean())
     rng = np.random.default_rng(stable_seed("stability", "dependable"))
-    count = int(lost.sum())
     kept = 1 - rng.beta(count + 0.5, seeds - count + 0.5, size=resamples)
-    if count == seeds:
-        return percentile_interval(value, kept)
-    # Sorted, so that no order of the seeds moves an end.
-    holding = shares[~lost][np.lexsort(shares[~lost].T[::-1])]
-    times = rng.multinomial(episodes, np.full(episodes, 1 / episodes), size=resamples)
-    rates = times @ holding.T / episodes
-    means = np.take_along_axis(rates, drawn(len(holding), resamples), axis=1).mean(axis=1)
+    if holding is None:
+        return percentile_interval(0.0, kept)
+    z = rng.standard_normal(resamples) / normal_quantile(CONFIDENCE)
+    sides = np.where(z > 0, holding.high - holding.value, holding.value - holding.low)
+    means = np.clip(holding.value + z * sides, 0.0, 1.0)
+    value = holding.value * (seeds - count) / seeds
     interval = percentile_interval(value, kept * means)
-    if count:
-        return interval
-    # Nothing says that any seed collapses: the share of those that hold may be 1.
-    return replace(interval, high=percentile_interval(value, means).high)
+    assert interval.low is not None
+    # No share makes more of a success; the draws have noise.
+    interval = replace(interval, low=min(interval.low, holding.low))
+    # Without a collapse nothing says that any seed collapses: the share that holds may be 1.
+    return interval if count else replace(interval, high=holding.high)

@@ -81,7 +81,7 @@ def wilson_rate(rate: float, trials: float, confidence: float = CONFIDENCE) -> I
         trials: What it stands for, such as an effective sample size; above 0.
         confidence: Coverage.
     """
-    z = _normal_quantile(confidence)
+    z = normal_quantile(confidence)
     scale = 1 + z * z / trials
     center = (rate + z * z / (2 * trials)) / scale
     half = z * math.sqrt(rate * (1 - rate) / trials + (z / (2 * trials)) ** 2) / scale
@@ -296,7 +296,7 @@ def bootstrap_mean(
     squares = math.fsum((value - mean) ** 2 for value in differences)
     cubes = math.fsum((value - mean) ** 3 for value in differences)
     acceleration = cubes / (6 * squares**1.5)
-    z = bias + _normal_quantile(confidence) * np.array([-1.0, 1.0])
+    z = bias + normal_quantile(confidence) * np.array([-1.0, 1.0])
     ends = np.quantile(means, special.ndtr(bias + z / (1 - acceleration * z)))
     return Interval(mean, min(mean, float(ends[0])), max(mean, float(ends[1])))
 
@@ -352,7 +352,12 @@ def _batches(rows: int, columns: int) -> Iterator[int]:
         yield min(step, rows - start)
 
 
-def _normal_quantile(confidence: float) -> float:
+def normal_quantile(confidence: float) -> float:
+    """Half the width, in standard deviations, of the middle of a normal distribution.
+
+    Raises:
+        ValueError: The confidence is not between 0 and 1.
+    """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence {confidence} is not between 0 and 1")
     return float(special.ndtri((1 + confidence) / 2))

@@ -2,10 +2,8 @@
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-
-import numpy as np
 
 from benchmark.commands_of_entry import TrainCommandOf, commands_of, reproduction_folder
 from benchmark.evaluation.manifest import ENGINE_FACTS, Manifest
@@ -18,7 +16,8 @@ from benchmark.models import ModelIdentity
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import EventSummary, RecipeStability, SeedSummary
 from benchmark.stats.dependable import dependable_success
-from benchmark.stats.intervals import clustered_wilson
+from benchmark.stats.intervals import Interval, clustered_wilson
+from benchmark.stats.paired import Side, mean_success
 from benchmark.stats.survival import SurvivalCurve
 from benchmark.submissions.badges import Badges
 from benchmark.submissions.checks.results import (
@@ -210,18 +209,25 @@ def _numbers(
 
 def _dependable(entry: Entry, key: Key, curves: Sequence[SeedCurves]) -> DependableSuccess | None:
     collapsed = {each.seed: each.collapsed for each in curves}
-    known, shares = [], []
+    known, holding = [], []
     for point in entry.checkpoints:
         lost = collapsed.get(point.checkpoint.seed)
         if lost is None:
             return None
         known.append(lost)
-        plays = plays_of(point.runs, key)
-        shares.append([_mean(plays[episode]) for episode in sorted(plays)])
-    found = dependable_success(np.array(shares, np.float64), known)
+        if not lost:
+            holding.append(plays_of(point.runs, key))
+    found = dependable_success(known, _mean_success(holding) if holding else None)
     if found is None or found.low is None or found.high is None:
         return None
     return DependableSuccess(found.value, found.low, found.high)
+
+
+def _mean_success(seeds: Sequence[Mapping[str, Sequence[bool]]]) -> Interval:
+    """Mean success of checkpoints over episodes and seeds, by the plays of each."""
+    plays = [[each for own in seeds for each in own[episode]] for episode in sorted(seeds[0])]
+    rates = [_mean([_mean(own[episode]) for episode in own]) for own in seeds]
+    return mean_success([Side.of(plays, rates if len(seeds) > 1 else ())])
 
 
 def _mean(values: Sequence[float]) -> float:

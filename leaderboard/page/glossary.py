@@ -46,8 +46,8 @@ WORDS: Final[Mapping[str, Word]] = {
             "The success to expect if you train once more with a new seed. Every seed counts with "
             "its success, a seed whose training collapsed counts as 0: "
             "D = (1/m) \u03a3 (1 \u2212 c) p over the m seeds, with c = 1 for a collapse.",
-            "Its 95% interval is a bootstrap over seeds and episodes that also accounts for how "
-            "little a few seeds say about collapse: with 0 of 3, the true rate can still be high. "
+            "Its 95% interval joins that of the success over episodes and seeds with how little a "
+            "few seeds say about collapse: with 0 of 3, the true rate can still be high. "
             "It is not defined for a single seed.",
         ),
     ),

@@ -1,5 +1,6 @@
 """The paper's gains over GRPO beside those of this board, and how far their orders agree."""
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -54,6 +55,7 @@ class TaskGains:
         gains: By the paper's gain, the largest first.
         tau: Kendall's tau-b of the two orders, the baseline's zero among them; None with too few
             methods.
+        p_value: Two-sided, of orders that have nothing to do with each other; None likewise.
         methods: That were run here, with the baseline.
     """
 
@@ -61,6 +63,7 @@ class TaskGains:
     track: str
     gains: tuple[Gain, ...]
     tau: float | None
+    p_value: float | None
     methods: int
 
 
@@ -77,7 +80,7 @@ def _of_task(board: Board, protocol: str, panel: PanelFacts) -> TaskGains:
     published = {row.method.lower(): row for row in published_rows([panel.task])}
     base = published.get(BASELINE)
     if base is None or base.success[0] is None:
-        return TaskGains(panel, "", (), None, 0)
+        return TaskGains(panel, "", (), None, None, 0)
     track, rows = _track(board, protocol, panel.key, published)
     start = rows.get(BASELINE)
     gained = []
@@ -93,23 +96,27 @@ def _of_task(board: Board, protocol: str, panel: PanelFacts) -> TaskGains:
         clear = not noise.low <= 0 <= noise.high
         gained.append(Gain(each.method, noise.value, clear, here, row))
     gained.sort(key=lambda gain: -gain.paper)
-    tau, methods = agreement(gained)
-    return TaskGains(panel, track, tuple(gained), tau, methods or int(start is not None))
+    tau, p_value, methods = agreement(gained)
+    return TaskGains(panel, track, tuple(gained), tau, p_value, methods or int(start is not None))
 
 
-def agreement(gained: Sequence[Gain]) -> tuple[float | None, int]:
-    """Kendall's tau-b of the two orders, and how many methods are in them with the baseline.
+def agreement(gained: Sequence[Gain]) -> tuple[float | None, float | None, int]:
+    """Kendall's tau-b of the two orders, its p-value, and how many methods are in the orders.
+
+    The baseline is one of these.
 
     Source: Kendall, Biometrika 33 (1945) 239-251, for ties.
     """
     pairs = [(gain.paper, gain.here.value) for gain in gained if gain.here is not None]
     methods = len(pairs) + 1 if pairs else 0
     if methods < LEAST_METHODS:
-        return None, methods
+        return None, None, methods
     paper, here = zip(*pairs, (0.0, 0.0), strict=True)
-    tau = float(kendalltau(paper, here).statistic)
+    found = kendalltau(paper, here)
     # All of one side equal: there is no order to agree with.
-    return (tau if tau == tau else None), methods  # noqa: PLR0124 - NaN
+    if math.isnan(found.statistic):
+        return None, None, methods
+    return float(found.statistic), float(found.pvalue), methods
 
 
 def _track(

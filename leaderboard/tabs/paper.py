@@ -75,7 +75,8 @@ def _answer(found: tuple[TaskGains, ...]) -> Piece:
 
 
 def _tau(each: TaskGains) -> str:
-    return f"{cells.number(each.tau, 'ratio')} ({each.methods} methods)"
+    by_chance = "" if each.p_value is None else f", p = {cells.number(each.p_value, 'ratio')}"
+    return f"{cells.number(each.tau, 'ratio')} ({each.methods} methods{by_chance})"
 
 
 def _of_task(each: TaskGains, state: State) -> Markup:
