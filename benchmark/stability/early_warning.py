@@ -9,6 +9,9 @@ The limits that are tried are the most extreme values of the healthy runs. On on
 the rule is chosen that has the highest share of warnings minus share of false alarms; the other
 half says how good it is.
 
+Collapsed runs are watched until they fall, so healthy runs must not be watched longer: a false
+alarm counts as the share of the collapsed runs of its track that fall after it.
+
 Success warns of nothing: its loss is what a warning should come before. What is computed from
 returns (reward, penalty, spread in groups) is success in other units, and so are turns, since an
 episode that is not solved runs to its limit. Success of the training episodes is measured all the
@@ -20,7 +23,7 @@ Source: this project's definition; the criterion is that of Youden (Cancer 3, 19
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from functools import lru_cache
@@ -91,6 +94,7 @@ class WatchedRun:
         collapse: Update after which it collapsed; None if it is healthy.
         fall: Update after which that was first seen, at most `collapse`; None likewise.
         unfallen: Update of the last validation before that; None likewise.
+        falls: Falls of all runs of its track that collapsed; see `comparable`.
     """
 
     track: str
@@ -100,6 +104,7 @@ class WatchedRun:
     collapse: int | None = None
     fall: int | None = None
     unfallen: int | None = None
+    falls: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +125,8 @@ class Outcome:
             nobody knows whether they had fallen by then.
         watched: Collapsed runs with an update up to that validation, where it was possible.
         collapsed: Runs that collapsed.
-        false_alarms: Healthy runs with an alarm.
+        false_alarms: Healthy runs with an alarm, each watched as long as a collapsed run of its
+            track: the sum of `false_alarm`.
         healthy: Healthy runs.
     """
 
@@ -128,14 +134,14 @@ class Outcome:
     certain: int
     watched: int
     collapsed: int
-    false_alarms: int
+    false_alarms: Fraction
     healthy: int
 
     @property
     def excess(self) -> Fraction:
         """Share of collapsed runs that are warned of minus share of healthy ones with an alarm."""
         warned = Fraction(len(self.leads), max(self.collapsed, 1))
-        return warned - Fraction(self.false_alarms, max(self.healthy, 1))
+        return warned - self.false_alarms / max(self.healthy, 1)
 
 
 def comparable(runs: Sequence[WatchedRun]) -> tuple[WatchedRun, ...]:
@@ -143,37 +149,35 @@ def comparable(runs: Sequence[WatchedRun]) -> tuple[WatchedRun, ...]:
 
     On a track without any the setting itself is harmless: a rule that only tells tracks apart
     would look like a warning.
+
+    Returns:
+        Copies that know the falls of their track.
     """
-    tracks = {run.track for run in runs if run.fall is not None}
-    return tuple(run for run in runs if run.track in tracks)
+    falls: dict[str, tuple[int, ...]] = {}
+    for run in runs:
+        if run.fall is not None:
+            falls[run.track] = (*falls.get(run.track, ()), run.fall)
+    return tuple(replace(run, falls=falls[run.track]) for run in runs if run.track in falls)
 
 
 def halves(
     runs: Sequence[WatchedRun], draw: int | None = None
 ) -> tuple[tuple[WatchedRun, ...], tuple[WatchedRun, ...]]:
-    """Cut runs into two halves, the same ones whatever their order.
+    """Cut runs into two halves, the same ones whatever their order and whatever others there are.
 
-    The seeds of a recipe on a track are alike and stay together. Of those with a collapse, ordered
-    by track and then by a hash of the names, every second one goes into the second half; of the
-    others likewise. So both halves have both on every track, as far as there are enough.
+    The seeds of a recipe on a track are alike and stay together: one bit of a hash of the two names
+    says in which half. So runs that are added later move no others, and the halves may differ in
+    size.
 
     Args:
         runs: What is cut.
         draw: Goes into the hash: another number, another split. None for the split that counts.
     """
     salt = () if draw is None else (draw,)
-    fallen = {(run.track, run.recipe) for run in runs if run.fall is not None}
-    rest = {(run.track, run.recipe) for run in runs} - fallen
-    second = {
-        pair
-        for pairs in (fallen, rest)
-        for pair in sorted(pairs, key=lambda pair: (pair[0], stable_seed(*salt, *pair)))[1::2]
-    }
-    ordered = sorted(runs, key=lambda run: (run.track, run.recipe, run.seed))
-    return (
-        tuple(run for run in ordered if (run.track, run.recipe) not in second),
-        tuple(run for run in ordered if (run.track, run.recipe) in second),
-    )
+    both: tuple[list[WatchedRun], list[WatchedRun]] = ([], [])
+    for run in sorted(runs, key=lambda run: (run.track, run.recipe, run.seed)):
+        both[stable_seed(*salt, run.track, run.recipe, bits=1)].append(run)
+    return tuple(both[0]), tuple(both[1])
 
 
 def rules_of(signal: Signal, runs: Sequence[WatchedRun]) -> tuple[Rule, ...]:
@@ -211,6 +215,27 @@ def warning_at(run: WatchedRun, rule: Rule) -> int | None:
     return at if at is not None and run.fall is not None and at < run.fall else None
 
 
+def false_alarm(run: WatchedRun, rule: Rule) -> Fraction:
+    """What the alarm of a healthy run counts.
+
+    It is the share of the collapsed runs of its track that fall after it, as after a warning: the
+    expectation if the run is watched as long as one of these, drawn at random.
+
+    Args:
+        run: It is healthy, and one of the `comparable` runs.
+        rule: What raises the alarm.
+    """
+    at = alarm_at(run, rule)
+    if at is None:
+        return Fraction()
+    return Fraction(sum(at < fall for fall in run.falls), len(run.falls))
+
+
+def alarms(rule: Rule, runs: Sequence[WatchedRun]) -> int:
+    """Healthy runs with an alarm anywhere until their end: what a user sees who watches them."""
+    return sum(run.fall is None and alarm_at(run, rule) is not None for run in runs)
+
+
 def first_moves(run: WatchedRun, rules: Sequence[Rule]) -> tuple[tuple[str, ...], int | None]:
     """Which signals of a collapsed run moved first, up to its fall.
 
@@ -230,7 +255,7 @@ def first_moves(run: WatchedRun, rules: Sequence[Rule]) -> tuple[tuple[str, ...]
 
 
 def outcome(rule: Rule, runs: Sequence[WatchedRun]) -> Outcome:
-    """Count warnings and false alarms; a run without the signal has neither."""
+    """Count warnings and false alarms of `comparable` runs; one without the signal has neither."""
     fallen = [(run, warning_at(run, rule)) for run in runs if run.fall is not None]
     warned = [(run, at) for run, at in fallen if at is not None]
     healthy = [run for run in runs if run.fall is None]
@@ -239,7 +264,7 @@ def outcome(rule: Rule, runs: Sequence[WatchedRun]) -> Outcome:
         certain=sum(at <= (run.unfallen or 0) for run, at in warned),
         watched=sum((run.unfallen or 0) > 0 for run, _ in fallen),
         collapsed=len(fallen),
-        false_alarms=sum(alarm_at(run, rule) is not None for run in healthy),
+        false_alarms=sum((false_alarm(run, rule) for run in healthy), Fraction()),
         healthy=len(healthy),
     )
 

@@ -4,18 +4,19 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Final
 
 from baselines.study.methods import TrackResults
 from baselines.study.pages.halves import (
     NOTHING,
     Half,
+    count_text,
     half_of,
     halves_of,
     lead_text,
     limit_text,
     share_text,
+    testable,
 )
 from baselines.study.pages.markdown import fill, markdown_table
 from baselines.study.pages.warning_answer import answer
@@ -27,7 +28,7 @@ from benchmark.stability.early_warning import (
     SUCCESS,
     Rule,
     WatchedRun,
-    alarm_at,
+    alarms,
     comparable,
     first_moves,
     outcome,
@@ -125,7 +126,6 @@ def early_warning_page(
         TEMPLATE,
         answer=answer(first, second, others),
         tracks=_by_track(first, second),
-        equal_time=_in_equal_time(first, second),
         collapsed=len(fallen),
         rules=_rules(first, second),
         tried=[sum(len(half.rules[signal]) for signal in SIGNALS) for half in (first, second)],
@@ -166,22 +166,6 @@ def _by_track(first: Half, second: Half) -> str:
     return markdown_table(("track, second half", "warned", "false alarms"), rows)
 
 
-def _in_equal_time(first: Half, second: Half) -> str:
-    """False alarms until half of the collapsed runs have fallen: others are watched longer."""
-    falls = [run.fall for run in second.runs if run.fall is not None]
-    if (rule := first.chosen) is None or not falls:
-        return ""
-    until = median(falls)
-    healthy = [alarm_at(run, rule) for run in second.runs if run.fall is None]
-    fallen = [warning_at(run, rule) for run in second.runs if run.fall is not None]
-    early = [sum(at is not None and at < until for at in each) for each in (fallen, healthy)]
-    return (
-        "Runs that did not collapse are watched to their end, the others to their fall. Before "
-        f"update {until:g}, the median fall, {early[0]} of {len(fallen)} had a warning and "
-        f"{early[1]} of {len(healthy)} a false alarm."
-    )
-
-
 def _rules(first: Half, second: Half) -> str:
     rows = []
     for half, other in ((first, second), (second, first)):
@@ -213,7 +197,7 @@ def _cells(rule: Rule | None, half: Half, other: Half) -> list[str]:
     return [
         limit_text(rule),
         f"{len(known.leads)} of {known.collapsed}",
-        f"{known.false_alarms} of {known.healthy}",
+        count_text(known.false_alarms, known.healthy),
         share_text(len(done.leads), done.collapsed),
         lead_text(done.leads),
         share_text(done.false_alarms, done.healthy),
@@ -252,10 +236,9 @@ def _often(fallen: Sequence[FallenRun]) -> str:
 def _elsewhere(first: Half, others: Sequence[WatchedRun]) -> str:
     if not others or first.chosen is None:
         return "Runs on other tracks do not count."
-    done = outcome(first.chosen, others)
     return (
-        f"On the other tracks the rule of the first half gave a false alarm in "
-        f"{done.false_alarms} of {counted(done.healthy, 'run')}."
+        "On the other tracks the rule of the first half gave a false alarm until their end in "
+        f"{alarms(first.chosen, others)} of {counted(len(others), 'run')}."
     )
 
 
@@ -282,7 +265,7 @@ def _without_halved(first: Half, second: Half, halved: Collection[tuple[str, str
         for half in (first, second)
     ]
     lost = len(first.runs) + len(second.runs) - sum(map(len, kept))
-    if not lost or any({run.fall is None for run in runs} != {True, False} for runs in kept):
+    if not lost or not testable(kept):
         return ""
     runs = "Of the runs that count as not collapsed"
     said = f"{runs}, {lost} ended at half of {'their' if lost > 1 else 'its'} best."
@@ -293,5 +276,6 @@ def _without_halved(first: Half, second: Half, halved: Collection[tuple[str, str
     return (
         f"{said} Without {'them' if lost > 1 else 'it'} the first half chooses "
         f"`{rule.signal.name}` {limit_text(rule)}, which warned of {len(done.leads)} of "
-        f"{done.collapsed} in the second, with {done.false_alarms} of {done.healthy} false alarms."
+        f"{done.collapsed} in the second, with {count_text(done.false_alarms, done.healthy)} "
+        "false alarms."
     )

@@ -1,7 +1,8 @@
 """Two halves of the runs, and texts on the rules that are chosen on one and tested on the other."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from statistics import median
 from typing import Final
 
@@ -16,7 +17,7 @@ from benchmark.stability.early_warning import (
     rules_of,
 )
 from benchmark.stats.formatting import range_text
-from benchmark.stats.intervals import wilson
+from benchmark.stats.intervals import wilson_rate
 
 HALVES: Final = ("first", "second")
 NOTHING: Final = "-"
@@ -57,6 +58,11 @@ def half_of(name: str, runs: Sequence[WatchedRun]) -> Half:
     return Half(name, tuple(runs), {each: rules_of(each, runs) for each in (*SIGNALS, SUCCESS)})
 
 
+def testable(halves: Iterable[Sequence[WatchedRun]]) -> bool:
+    """Whether each half has runs that collapsed and runs that did not."""
+    return all({run.fall is None for run in runs} == {True, False} for runs in halves)
+
+
 def limit_text(rule: Rule) -> str:
     """When a rule raises an alarm, such as `above 2 times its first value`."""
     side = "below" if rule.signal.below else "above"
@@ -69,12 +75,21 @@ def limit_text(rule: Rule) -> str:
     )
 
 
-def share_text(count: int, number: int) -> str:
-    """A count with the interval of its share; a dash of none."""
+def count_text(count: int | Fraction, number: int) -> str:
+    """How many of a number, such as `4 of 43`; with a decimal where it is no whole number."""
+    shown = f"{float(count):.1f}" if count.denominator > 1 else f"{count}"
+    return f"{shown} of {number}"
+
+
+def share_text(count: int | Fraction, number: int) -> str:
+    """The same with the interval of the share; a dash of none.
+
+    A sum of shares varies at most as a count does, so the interval is, if anything, too wide.
+    """
     if not number:
         return NOTHING
-    ends = wilson(count, number)
-    return f"{count} of {number} ({range_text(ends.low, ends.high)})"
+    ends = wilson_rate(float(count / number), number)
+    return f"{count_text(count, number)} ({range_text(ends.low, ends.high)})"
 
 
 def lead_text(leads: Sequence[int]) -> str:

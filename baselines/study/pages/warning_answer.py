@@ -2,19 +2,38 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import count, islice
 from typing import Final
 
 import numpy as np
 
-from baselines.study.pages.halves import Half, halves_of, lead_text, limit_text, share_text
+from baselines.study.pages.halves import (
+    Half,
+    count_text,
+    halves_of,
+    lead_text,
+    limit_text,
+    share_text,
+    testable,
+)
 from baselines.study.pages.markdown import bullets
-from benchmark.stability.early_warning import Rule, WatchedRun, alarm_at, outcome
+from benchmark.stability.early_warning import (
+    Outcome,
+    Rule,
+    WatchedRun,
+    alarm_at,
+    alarms,
+    outcome,
+)
 from benchmark.stats.formatting import points_text
+from benchmark.stats.intervals import Interval
 from benchmark.stats.paired import Side, difference
 from tasks.texts import counted
 
 SPLITS: Final = 100
 """Other splits into halves that the answer is compared with."""
+AGREEING: Final = 95
+"""How many of them must have more warnings than false alarms, as shares."""
 
 
 def answer(first: Half, second: Half, others: Sequence[WatchedRun] = ()) -> str:
@@ -27,7 +46,7 @@ def answer(first: Half, second: Half, others: Sequence[WatchedRun] = ()) -> str:
     """
     if not first.runs:
         return "No run has collapsed yet on a track whose runs can show whether they have."
-    if any({run.fall is None for run in half.runs} != {True, False} for half in (first, second)):
+    if not testable((first.runs, second.runs)):
         return (
             "There are too few runs for a test: each half needs some that collapsed and some that "
             "did not."
@@ -37,32 +56,26 @@ def answer(first: Half, second: Half, others: Sequence[WatchedRun] = ()) -> str:
             "On the first half of the runs no signal warns of collapses more often than it gives "
             "false alarms, so that there is no rule to test."
         )
+    runs = (*first.runs, *second.runs)
+    always = _always_collapsed(runs)
     known, done = outcome(rule, first.runs), outcome(rule, second.runs)
+    within = outcome(rule, [run for run in second.runs if run.recipe not in always])
     lead = f", {lead_text(done.leads)} updates ahead," if done.leads else ""
-    margin = difference(
-        Side.of_rates([len(done.leads) / done.collapsed], done.collapsed),
-        Side.of_rates([done.false_alarms / done.healthy], done.healthy),
-    )
-    drawn = _other_splits((*first.runs, *second.runs))
-    low, middle, high = np.percentile([100 * float(each) for each in drawn], (5, 50, 95))
-    lower = sum(each < done.excess for each in drawn)
-    verdict = (
-        "Warnings are more frequent than false alarms"
-        if margin.low > 0 and low > 0
-        else "These runs do not show that the rule warns of anything"
-    )
+    drawn = _other_splits(runs)
     said = [
-        f"**{verdict}.** The rule chosen on the first half of the runs, `{rule.signal.name}` "
-        f"{limit_text(rule)}, warned of {share_text(len(done.leads), done.collapsed)} collapsed "
+        f"**{_verdict(done, within, drawn)}.** The rule chosen on the first half of the runs, "
+        f"`{rule.signal.name}` {limit_text(rule)}, warned of "
+        f"{share_text(len(done.leads), done.collapsed)} collapsed "
         f"runs of the second half{lead} and gave a false alarm in "
         f"{share_text(done.false_alarms, done.healthy)} "
-        "runs that did not collapse. On the half that it was chosen on it warned of "
-        f"{len(known.leads)} of {known.collapsed}, with {known.false_alarms} of {known.healthy} "
-        "false alarms.",
-        f"The share of warnings minus that of false alarms is {points_text(margin)} points. "
-        f"In {SPLITS} other splits into halves, drawn alike, a rule is chosen and tested in the "
-        f"same way: the difference is {middle:+.1f} in the median, 90% of them lie between "
-        f"{low:+.1f} and {high:+.1f}, and that of this split is larger than in {lower} of them.",
+        "runs that did not collapse, each watched as long as a collapsed run of its track. On the "
+        f"half that it was chosen on it warned of {count_text(len(known.leads), known.collapsed)}, "
+        f"with {count_text(known.false_alarms, known.healthy)} false alarms.",
+        _by_name(always, within, runs, others),
+        "A user who watches runs to their end sees more: "
+        f"{share_text(alarms(rule, second.runs), done.healthy)} runs of the second half that did "
+        "not collapse have an alarm somewhere.",
+        _of_splits(done, drawn),
     ]
     if done.leads:
         said.append(
@@ -71,22 +84,73 @@ def answer(first: Half, second: Half, others: Sequence[WatchedRun] = ()) -> str:
             f"{done.watched} of {counted(done.collapsed, 'collapsed run')} had such a validation. "
             f"{_at_once(rule, second.runs)}"
         )
-    said.append(_by_name((*first.runs, *second.runs), others))
     return bullets(said)
 
 
-def _by_name(runs: Sequence[WatchedRun], others: Sequence[WatchedRun]) -> str:
-    """What the name of a recipe says at update 0: recipes all of whose runs have collapsed."""
-    recipes = dict.fromkeys(run.recipe for run in runs)
-    fallen = {
-        recipe: [run.fall is not None for run in runs if run.recipe == recipe] for recipe in recipes
-    }
-    always = [recipe for recipe, each in fallen.items() if all(each) and len(each) > 1]
+def _verdict(done: Outcome, within: Outcome, drawn: Sequence[Fraction]) -> str:
+    """The answer in a few words, with what it fails on."""
+    nothing = "These runs do not show that the rule warns of anything"
+    if not _above_zero(done):
+        return f"{nothing}: the interval of the difference is not above 0"
+    if (agreeing := sum(each > 0 for each in drawn)) < AGREEING:
+        return f"{nothing}: {agreeing} of {SPLITS} other splits agree, and {AGREEING} would have to"
+    more = "Warnings are more frequent than false alarms"
+    return more if _above_zero(within) else f"{more}, but within recipes these runs do not show it"
+
+
+def _margin(done: Outcome) -> Interval:
+    """Share of warnings minus that of false alarms."""
+    return difference(
+        Side.of_rates([len(done.leads) / done.collapsed], done.collapsed),
+        Side.of_rates([float(done.false_alarms / done.healthy)], done.healthy),
+    )
+
+
+def _above_zero(done: Outcome) -> bool:
+    return done.collapsed > 0 and _margin(done).low > 0
+
+
+def _of_splits(done: Outcome, drawn: Sequence[Fraction]) -> str:
+    """The criterion of the verdict, and what it is judged by."""
+    low, middle, high = np.percentile([100 * float(each) for each in drawn], (5, 50, 95))
+    return (
+        f"The share of warnings minus that of false alarms is {points_text(_margin(done))} points. "
+        f"In {SPLITS} other splits into halves, drawn alike, a rule is chosen and tested in the "
+        f"same way: the difference is {middle:+.1f} in the median, 90% of them lie between "
+        f"{low:+.1f} and {high:+.1f}, {sum(each > 0 for each in drawn)} are above 0, and that of "
+        f"this split is larger than in {sum(each < done.excess for each in drawn)} of them. "
+        f"Warnings are called more frequent only if the interval and {AGREEING} of these "
+        "differences are above 0."
+    )
+
+
+def _always_collapsed(runs: Sequence[WatchedRun]) -> frozenset[str]:
+    """Recipes all of whose runs have collapsed, at least two."""
+    fallen: dict[str, list[bool]] = {}
+    for run in runs:
+        fallen.setdefault(run.recipe, []).append(run.fall is not None)
+    return frozenset(recipe for recipe, each in fallen.items() if all(each) and len(each) > 1)
+
+
+def _by_name(
+    always: frozenset[str],
+    within: Outcome,
+    runs: Sequence[WatchedRun],
+    others: Sequence[WatchedRun],
+) -> str:
+    """What the name of a recipe says at update 0, and what the rule adds to it.
+
+    Args:
+        always: Recipes all of whose runs have collapsed.
+        within: What the rule does on the second half without these.
+        runs: Of both halves.
+        others: Runs on the other tracks.
+    """
     if not always:
         return ""
-    warned = sum(len(fallen[recipe]) for recipe in always)
+    warned = sum(run.recipe in always for run in runs)
     names = " or ".join(f"`{recipe}`" for recipe in sorted(always))
-    collapsed = sum(map(sum, fallen.values()))
+    collapsed = sum(run.fall is not None for run in runs)
     false = sum(run.recipe in always for run in others)
     elsewhere = (
         f" On the other tracks, the same names are false alarms in {false} of "
@@ -97,21 +161,37 @@ def _by_name(runs: Sequence[WatchedRun], others: Sequence[WatchedRun]) -> str:
     return (
         f"The recipe alone says more, before the first update: all runs of {names} on these "
         f"tracks collapsed. They are {warned} of the {collapsed} collapsed runs, at no false "
-        f"alarm.{elsewhere} So a rule that "
-        "tells recipes apart seems to warn, and what can be learned of a signal within other "
-        f"recipes rests on {counted(collapsed - warned, 'run')}. This description is of all runs; "
-        "nothing was tested on others."
+        f"alarm.{elsewhere} So a rule that tells recipes apart seems to warn. {_within(within)} "
+        "Which recipes always collapse is known from all runs; that was not tested on others."
+    )
+
+
+def _within(done: Outcome) -> str:
+    """What the rule does where the recipe does not say it all."""
+    if not done.collapsed:
+        return "Of the other recipes no run of the second half collapsed: nothing is known of them."
+    shown = (
+        "an interval above 0"
+        if _above_zero(done)
+        else "which does not show that it warns within recipes"
+    )
+    return (
+        "Of the other recipes, on the second half, the rule warned of "
+        f"{share_text(len(done.leads), done.collapsed)} collapsed runs and gave a false alarm in "
+        f"{share_text(done.false_alarms, done.healthy)} others. That is "
+        f"{points_text(_margin(done))} points from only {counted(done.collapsed, 'collapse')}, "
+        f"{shown}."
     )
 
 
 def _other_splits(runs: Sequence[WatchedRun]) -> list[Fraction]:
-    """Share of warnings minus that of false alarms where halves are others.
+    """Share of warnings minus that of false alarms where halves are others that can be tested.
 
     Without a rule there are neither.
     """
+    drawn = (halves_of(runs, draw) for draw in count())
     found = []
-    for draw in range(SPLITS):
-        first, second = halves_of(runs, draw)
+    for first, second in islice((both for both in drawn if testable(e.runs for e in both)), SPLITS):
         rule = first.chosen
         found.append(Fraction() if rule is None else outcome(rule, second.runs).excess)
     return found

@@ -16,8 +16,10 @@ from benchmark.stability.early_warning import (
     Signal,
     WatchedRun,
     alarm_at,
+    alarms,
     chosen_rule,
     comparable,
+    false_alarm,
     first_moves,
     halves,
     outcome,
@@ -96,22 +98,44 @@ def test_warnings_and_false_alarms_are_counted() -> None:
         run(0.1, 0.1),
         run(0.3, name="ratio/p99"),  # has no such signal
     ]
-    assert outcome(Rule(KL, 0.2), runs) == Outcome((1, 3), 1, 3, 3, 1, 3)
-    assert Outcome((1, 3), 1, 3, 3, 1, 3).excess == Fraction(1, 3)
-    assert Outcome((), 0, 0, 0, 0, 0).excess == 0
+    found = outcome(Rule(KL, 0.2), comparable(runs))
+    assert found == Outcome((1, 3), 1, 3, 3, Fraction(1), 3)
+    assert found.excess == Fraction(1, 3)
+    assert Outcome((), 0, 0, 0, Fraction(), 0).excess == 0
+
+
+def test_false_alarms_count_as_long_as_a_collapsed_run_of_the_track_is_watched() -> None:
+    rule = Rule(KL, 0.2)
+    fallen = [run(0.1, fall=fall, seed=fall) for fall in (2, 4, 4)]
+    elsewhere = run(0.1, fall=9, track="other")
+    healthy = [
+        run(0.3, 0.1, 0.1, 0.1),
+        run(0.1, 0.3, 0.1, 0.1),
+        run(0.1, 0.1, 0.1, 0.3),  # after every fall of its track, not of the other one
+        run(0.1, 0.1, 0.1, 0.1),
+    ]
+    *_, one, two, late, never = known = comparable([*fallen, elsewhere, *healthy])
+    shares = [false_alarm(each, rule) for each in (one, two, late, never)]
+    # Before the falls at 2, 4 and 4; before those at 4 alone, as an alarm at a fall is no warning.
+    assert shares == [1, Fraction(2, 3), 0, 0]
+    assert outcome(rule, known).false_alarms == Fraction(5, 3)
+    assert outcome(rule, known[-2:]).false_alarms == 0
+    # The falls of the whole track count, also where a half without them is judged.
+    assert outcome(rule, [two]).false_alarms == Fraction(2, 3)
+    assert alarms(rule, known) == 3
 
 
 def test_the_rule_with_the_most_warnings_over_false_alarms_is_chosen() -> None:
     # One of 2 is warned of beyond 0.4, with no false alarm; beyond 0.1 both are, with 1 of 2. That
     # is 1/2 either way. Leads are 1, and 3 and 1 with a median of 2: the nearer limit.
-    runs = [run(0.0, 0.0, 0.5, fall=4), run(0.2, 0.0, 0.0, fall=4), run(0.4), run(0.1)]
+    runs = comparable([run(0.0, 0.0, 0.5, fall=4), run(0.2, 0.0, 0.0, fall=4), run(0.4), run(0.1)])
     far, near = rules_of(KL, runs)
     assert (far, near) == (Rule(KL, 0.4), Rule(KL, 0.1))
-    assert outcome(far, runs) == Outcome((1,), 0, 2, 2, 0, 2)
-    assert outcome(near, runs) == Outcome((1, 3), 1, 2, 2, 1, 2)
+    assert outcome(far, runs) == Outcome((1,), 0, 2, 2, Fraction(0), 2)
+    assert outcome(near, runs) == Outcome((1, 3), 1, 2, 2, Fraction(1), 2)
     assert chosen_rule([far, near], runs) == near
     # With 2 of 3 false alarms it is 1/3, and the farther one still has 1/2.
-    assert chosen_rule([far, near], [*runs, run(0.3)]) == far
+    assert chosen_rule([far, near], comparable([*runs, run(0.3)])) == far
     # No more warnings than false alarms, as shares: no rule.
     assert chosen_rule([Rule(KL, -1.0), Rule(KL, 1.0)], runs) is None
 
@@ -134,34 +158,35 @@ def test_who_moved_first_up_to_the_fall() -> None:
 
 
 def test_tracks_without_a_collapse_are_left_out() -> None:
-    runs = [run(1.0, fall=1), run(1.0, seed=1), run(1.0, track="standard")]
-    assert comparable(runs) == (runs[0], runs[1])
+    runs = [run(1.0, fall=1), run(1.0, seed=1), run(1.0, fall=3), run(1.0, track="standard")]
+    found = comparable(runs)
+    assert [(each.track, each.seed, each.fall) for each in found] == [
+        ("stress", 0, 1), ("stress", 1, None), ("stress", 0, 3),
+    ]  # fmt: skip
+    assert {each.falls for each in found} == {(1, 3)}
 
 
-def test_halves_keep_seeds_together_and_share_both_kinds() -> None:
-    fallen = [run(1.0, fall=1, recipe=recipe, seed=seed) for recipe in "abcd" for seed in (0, 1)]
-    # One seed with a collapse makes its recipe one of those.
-    fallen.append(run(1.0, recipe="a", seed=2))
-    held = [run(1.0, recipe=recipe, track=track) for recipe in "efg" for track in ("x", "y")]
-    first, second = halves([*fallen, *held])
-    pairs = [{(each.track, each.recipe) for each in half} for half in (first, second)]
-    assert not pairs[0] & pairs[1]
-    assert [sum(recipe in "abcd" for _, recipe in half) for half in pairs] == [2, 2]
-    # Three on each of two tracks: 2 and 1 of the first one, 1 and 2 of the other.
-    for track, counts in (("x", [2, 1]), ("y", [1, 2])):
-        assert [sum(name == track for name, _ in half) for half in pairs] == counts
-    drawn = {tuple(map(id, halves([*fallen, *held], draw)[0])) for draw in range(20)}
+def test_halves_keep_seeds_together_whatever_the_order_and_the_curves() -> None:
+    runs = [run(0.0, fall=1, recipe=recipe, seed=seed) for recipe in "abcdef" for seed in (0, 1)]
+    first, second = halves(runs)
+    pairs = [{each.recipe for each in half} for half in (first, second)]
+    # SHA-256 of '["stress","a"]' begins with a bit of 0, as those of d and f; the others with 1.
+    assert pairs == [{"a", "d", "f"}, {"b", "c", "e"}]
+    assert [len(first), len(second)] == [6, 6]
+    assert halves(runs[::-1]) == (first, second)
+    other = [run(9.0, recipe=recipe) for recipe in "abcdef"]
+    assert [{each.recipe for each in half} for half in halves(other)] == pairs
+    drawn = {tuple(each.recipe for each in halves(runs, draw)[0]) for draw in range(20)}
     assert len(drawn) > 5
-    again = halves([*reversed(held), *reversed(fallen)])
-    assert [list(map(id, half)) for half in again] == [
-        list(map(id, half)) for half in (first, second)
-    ]
 
 
-def test_what_the_curves_say_moves_no_run_to_the_other_half() -> None:
-    def names(value: float) -> list[list[str]]:
-        runs = [run(value, fall=1, recipe=recipe) for recipe in "abcdef"]
-        return [[each.recipe for each in half] for half in halves(runs)]
-
-    assert names(0.0) == names(9.0)
-    assert list(map(len, names(0.0))) == [3, 3]
+def test_a_run_of_another_pair_moves_no_pair() -> None:
+    runs = [run(0.0, fall=1, recipe=recipe) for recipe in "abcdefgh"]
+    for draw in (None, 0, 1):
+        before = halves(runs, draw)
+        for new in "ijkl":
+            for fall in (None, 1):
+                added = run(0.0, fall=fall, recipe=new, track="a")
+                after = halves([*runs, added], draw)
+                kept = tuple(tuple(each for each in half if each is not added) for half in after)
+                assert kept == before

@@ -1,5 +1,7 @@
 """The page on early warning, from runs with invented numbers."""
 
+import re
+
 import numpy as np
 
 from baselines.study.pages.early_warning import early_warning_page
@@ -23,7 +25,10 @@ def run(recipe: str, seed: int, kl: float, fall: int | None, track: str = "stres
 
 
 def runs(seeds: int, kl: float) -> list[WatchedRun]:
-    """Two recipes that collapse at update 5 and two that do not, with a divergence of 0.1."""
+    """Two recipes that collapse at update 5 and two that do not, with a divergence of 0.1.
+
+    Of either kind one is in each half: b and c in the second, as also e, i and j.
+    """
     fallen = [run(recipe, seed, kl, 4) for recipe in "ab" for seed in range(seeds)]
     return fallen + [run(recipe, seed, 0.1, None) for recipe in "cd" for seed in range(seeds)]
 
@@ -54,8 +59,11 @@ def test_a_rule_of_one_half_is_counted_on_the_other() -> None:
     assert row(text, "stress", "a", "0")[1:] == ["5", "4", f"`{KL}`", "2", "2"]
     assert "In 0 of 2 runs none moved, in 2 one did at least 1 update ahead." in text
     assert f"Most often: `{KL}`, in 2." in text
-    assert "the rule of the first half gave a false alarm in 1 of 2 runs." in text
-    assert "**These runs do not show that the rule warns of anything.** The rule" in text
+    assert "the rule of the first half gave a false alarm until their end in 1 of 2 runs." in text
+    assert (
+        "- **These runs do not show that the rule warns of anything: the interval of the "
+        "difference is not above 0.** The rule" in text
+    )
     # One run of each recipe is none of "all runs".
     assert "The recipe alone" not in text
     assert "\n| stress | 1 of 1 (21 to 100%) | 0 of 1 (0 to 79%) |\n" in text
@@ -72,50 +80,84 @@ def test_enough_runs_show_a_warning() -> None:
     )
     assert "a false alarm in 0 of 5 (0 to 43%) runs" in text
     # 100 points between shares of five: Newcombe's lower end is 1 - sqrt(.43^2 + .43^2).
-    assert "- **Warnings are more frequent than false alarms.** The rule chosen" in text
+    assert (
+        "- **Warnings are more frequent than false alarms, but within recipes these runs do not "
+        "show it.** The rule chosen" in text
+    )
     assert (
         "The share of warnings minus that of false alarms is +100.0 [+38.6, +100.0] points." in text
     )
-    assert "+100.0 in the median, 90% of them lie between +100.0 and +100.0, and that" in text
+    assert "+100.0 in the median, 90% of them lie between +100.0 and +100.0, 100 are" in text
     # The alarm at 2 is by the last validation before the fall of seeds 1 and 3 alone.
     assert "- Of 5 warnings, 2 came before a validation that was still healthy" in text
     assert "; 5 of 5 collapsed runs had such a validation." in text
-    assert (
-        "Before update 4, the median fall, 5 of 5 had a warning and 0 of 5 a false alarm." in text
-    )
+    assert "0 of 5 (0 to 43%) runs of the second half that did not collapse have an" in text
     assert "5 of the 10 runs of the first half and 5 of the 10 runs of the second half" in text
     # Who knows the recipe needs no signal.
     assert (
         "all runs of `a` or `b` on these tracks collapsed. They are 10 of the 10 collapsed "
         "runs, at no" in text
     )
-    assert "within other recipes rests on 0 runs." in text
+    assert "Of the other recipes no run of the second half collapsed: nothing is known" in text
     assert unwrapped(early_warning_page(runs(5, 0.5)[::-1])) == text
+
+
+def test_what_the_rule_does_within_recipes_is_told_apart() -> None:
+    """Of e and f all runs collapse; of a and b one of six does not, and the signal tells which."""
+    more = [run(recipe, seed, 0.5, 4) for recipe in "ef" for seed in range(5)]
+    held = [run(recipe, 5, 0.1, None) for recipe in "ab"]
+    text = unwrapped(early_warning_page([*runs(5, 0.5), *more, *held]))
+    assert "- **Warnings are more frequent than false alarms.** The rule chosen" in text
+    assert "warned of 10 of 10 (72 to 100%) collapsed runs of the second half" in text
+    assert "all runs of `e` or `f` on these tracks collapsed. They are 10 of the 20" in text
+    # None of six: 0 to 39% by Wilson. Newcombe's lower end is 1 - sqrt(.434^2 + .390^2).
+    assert (
+        "Of the other recipes, on the second half, the rule warned of 5 of 5 (57 to 100%) "
+        "collapsed runs and gave a false alarm in 0 of 6 (0 to 39%) others. That is +100.0 "
+        "[+41.6, +100.0] points from only 5 collapses, an interval above 0." in text
+    )
+    # One run each of a and b collapses, without an alarm.
+    few = [run(recipe, seed, 0.5, 4) for recipe in "efgij" for seed in range(5)]
+    few += [run(recipe, 0, 0.1, 4) for recipe in "ab"]
+    few += [run(recipe, seed, 0.1, None) for recipe in "abcd" for seed in range(1, 4)]
+    text = unwrapped(early_warning_page(few))
+    assert "- **Warnings are more frequent than false alarms, but within recipes these" in text
+    assert "the rule warned of 0 of 1 (0 to 79%) collapsed runs and gave" in text
+    assert "points from only 1 collapse, which does not show that it warns within recipes." in text
 
 
 def test_one_fortunate_split_shows_no_warning() -> None:
     """Two of four recipes warn: a split with both on one side finds nothing on the other."""
     kinds = {"a": 0.5, "b": 0.5, "c": 0.1, "d": 0.1}
     fallen = [run(recipe, seed, kl, 4) for recipe, kl in kinds.items() for seed in range(5)]
-    healthy = [run(recipe, seed, 0.1, None) for recipe in "efgh" for seed in range(5)]
+    healthy = [run(recipe, seed, 0.1, None) for recipe in "efgi" for seed in range(5)]
     text = unwrapped(early_warning_page(fallen + healthy))
     # 24 to 76% against 0 to 28%: above 0 by Newcombe.
     assert "warned of 5 of 10 (24 to 76%) collapsed runs of the second half" in text
     assert "points. In 100 other splits into halves" in text
     assert "is +50.0 [+11.7, " in text
-    assert "lie between +0.0 and +50.0, and that of this split is larger than in" in text
-    assert "**These runs do not show that the rule warns of anything.**" in text
+    assert "lie between +0.0 and " in text
+    said = re.search(r"warns of anything: (\d+) of 100 other splits agree, and 95 would", text)
+    assert said
+    assert 0 < int(said[1]) < 95
+    assert f", {said[1]} are above 0, and that of this split is larger than in" in text
 
 
-def test_an_alarm_after_the_fall_is_no_warning() -> None:
-    """Every alarm is at update 2, where one run of three had fallen already; half fell by 4."""
+def test_alarms_after_a_fall_are_neither_warnings_nor_false_alarms() -> None:
+    """Every alarm is at update 2, where one collapsed run of three had fallen already."""
     fallen = [
         run(recipe, seed, 0.5, fall) for recipe in "ab" for seed, fall in enumerate((1, 4, 4))
     ]
-    healthy = [run(recipe, seed, 0.1, None) for recipe in "cd" for seed in range(3)]
+    healthy = [
+        run(recipe, seed, kl, None) for recipe in "cd" for seed, kl in enumerate((0.5, 0.1, 0.1))
+    ]
     text = unwrapped(early_warning_page(fallen + healthy))
     assert "warned of 2 of 3 (" in text
-    assert "Before update 4, the median fall, 2 of 3 had a warning and 0 of 3 a false" in text
+    # One alarm of 2/3, as a rate of 2/9 of three runs: 3 to 73% by Wilson.
+    assert "gave a false alarm in 0.7 of 3 (3 to 73%) runs that did not collapse" in text
+    assert "it warned of 2 of 3, with 0.7 of 3 false alarms." in text
+    assert row(text, "first half")[1:4] == ["above 0.1", "2 of 3", "0.7 of 3"]
+    assert "sees more: 1 of 3 (6 to 79%) runs of the second half that did not collapse" in text
 
 
 def test_no_rule_where_nothing_moves() -> None:

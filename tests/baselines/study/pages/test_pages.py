@@ -304,6 +304,7 @@ def test_readme_overview_claims_and_early_warning_show_what_the_committed_cells_
     assert overview_page(found, current_tracks) == (RESULTS / OVERVIEW).read_text("utf-8")
     warned = early_warning_page(watched_runs(found), halved_runs(found))
     assert warned == (RESULTS / EARLY_WARNING).read_text("utf-8")
+    assert ("do not show that the rule warns" in warned) == ("none has\n  been shown to:" in readme)
     assert claims_page(judged, listed, STUDIES / "claims.yaml", RESULTS) == (
         RESULTS / CLAIMS_PAGE
     ).read_text("utf-8")
