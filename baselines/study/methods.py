@@ -26,6 +26,8 @@ from benchmark.stability.collapse import (
     judged_success,
 )
 from benchmark.stability.run_end import early_stop
+from benchmark.stats.arrays import Values
+from benchmark.stats.crossed import crossed_difference
 from benchmark.stats.intervals import Interval, exact
 from benchmark.stats.paired import Side, score_difference
 
@@ -135,6 +137,14 @@ class RecipeRuns:
         """Training episodes of a run, mean."""
         return statistics.fmean(map(episodes_of, self.logs)) if self.logs else None
 
+    def matrices(self, panels: Sequence[PanelKey]) -> list[Values]:
+        """(seeds, episodes) 1 for each episode of a panel that a run has solved, else 0."""
+        played = [[plays[panel] for plays in self.plays] for panel in panels]
+        return [
+            np.array([[each[episode] for episode in sorted(each)] for each in runs], np.float64)
+            for runs in played
+        ]
+
     def sides(self, panels: Sequence[PanelKey]) -> Sides | None:
         """What its runs have solved of each panel; None without runs."""
         if not self.plays:
@@ -166,12 +176,15 @@ class TrackResults:
         panels: Its validation panels, (task, panel).
         methods: By recipe, in the order of the study.
         init: What the init solves; None if it was not played yet.
+        crossed: Methods are compared with the noise of single plays counted once
+            (`benchmark.stats.crossed`), where both have several seeds.
     """
 
     track: str
     panels: tuple[PanelKey, ...]
     methods: Mapping[str, RecipeRuns]
     init: Plays | None
+    crossed: bool = False
 
     def without(self, recipe: str, seed: int) -> "TrackResults":
         """The same without a run, and without its method if no other one is planned."""
@@ -214,7 +227,7 @@ class TrackResults:
 
     def between(self, first: str, second: str, panels: Sequence[PanelKey]) -> Interval | None:
         """Mean success of a method minus another one's; None where either is missing."""
-        return _difference(self.methods[first].sides(panels), self.methods[second].sides(panels))
+        return _between(self.methods[first], self.methods[second], panels, crossed=self.crossed)
 
     def between_at_equal_episodes(
         self, first: str, second: str, panels: Sequence[PanelKey]
@@ -262,6 +275,9 @@ def across_tracks(
     Returns:
         None where a panel is not theirs, or there is no run on one of them.
     """
+    if results.crossed and len(others) == 1:
+        here, there = (each.methods[recipe] for each in (results, others[0]))
+        return _between(here, there, panels, crossed=True)
     own, theirs = (sides_on(recipe, tracks, panels) for tracks in ([results], others))
     return _difference(own, theirs)
 
@@ -389,6 +405,14 @@ def _side(played: Sequence[Mapping[str, bool]], track: str = "") -> Side:
     seeds = [statistics.fmean(map(float, each.values())) for each in played]
     plays = [[each[episode] for each in played] for episode in sorted(played[0])]
     return Side.of(plays, seeds, track)
+
+
+def _between(
+    first: RecipeRuns, second: RecipeRuns, panels: Sequence[PanelKey], *, crossed: bool
+) -> Interval | None:
+    if crossed and min(len(first.plays), len(second.plays)) > 1:
+        return crossed_difference(first.matrices(panels), second.matrices(panels))
+    return _difference(first.sides(panels), second.sides(panels))
 
 
 def _difference(first: Sides | None, second: Sides | None) -> Interval | None:

@@ -63,6 +63,14 @@ def verdicts(
     return [_verdict_without(claim, found, pilots) for claim in claims if claim.track in found]
 
 
+def verdicts_with_noise_once(
+    claims: Sequence[Claim], found: Mapping[str, TrackResults], pilots: Sequence[Pilot] = ()
+) -> list[ClaimVerdict]:
+    """As `verdicts`, with the noise of single plays counted once (`benchmark.stats.crossed`)."""
+    crossed = {name: replace(each, crossed=True) for name, each in found.items()}
+    return verdicts(claims, crossed, pilots)
+
+
 def _verdict_without(
     claim: Claim, found: Mapping[str, TrackResults], pilots: Sequence[Pilot]
 ) -> ClaimVerdict:

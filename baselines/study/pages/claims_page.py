@@ -22,12 +22,17 @@ OWN: Final = "Goals of the tracks"
 
 
 def write_claims(
-    judged: Sequence[ClaimVerdict], listed: Claims, source: Path, results: Path
+    judged: Sequence[ClaimVerdict],
+    once: Sequence[ClaimVerdict],
+    listed: Claims,
+    source: Path,
+    results: Path,
 ) -> Path:
     """Write all claims with their verdicts into a folder of results; returns the page.
 
     Args:
         judged: See `claims_page`.
+        once: Likewise.
         listed: Likewise.
         source: Likewise.
         results: The folder.
@@ -37,17 +42,24 @@ def write_claims(
     """
     page = results / CLAIMS
     try:
-        write_atomically(page, claims_page(judged, listed, source, results).encode())
+        write_atomically(page, claims_page(judged, once, listed, source, results).encode())
     except OSError as error:
         raise UserError(f"{page} cannot be written: {error.strerror}") from error
     return page
 
 
-def claims_page(judged: Sequence[ClaimVerdict], listed: Claims, source: Path, results: Path) -> str:
+def claims_page(
+    judged: Sequence[ClaimVerdict],
+    once: Sequence[ClaimVerdict],
+    listed: Claims,
+    source: Path,
+    results: Path,
+) -> str:
     """All claims with their verdicts, as Markdown.
 
     Args:
         judged: Verdicts, in the order in which they are listed.
+        once: Verdicts on the same claims with the noise of single plays counted once.
         listed: The claims, with those that are judged no longer, and pilot runs.
         source: The file of these.
         results: Folder in which the tracks have their pages.
@@ -73,6 +85,7 @@ def claims_page(judged: Sequence[ClaimVerdict], listed: Claims, source: Path, re
         count=len(judged),
         sections=sections,
         corrected=_corrected(judged),
+        once=_changed(judged, once, results),
         withdrawn=markdown_table(
             ("claim", "track", "known by then", "why"),
             [[w.claim, _linked(w.track, results), w.known, w.why] for w in listed.withdrawn],
@@ -89,6 +102,23 @@ def claims_page(judged: Sequence[ClaimVerdict], listed: Claims, source: Path, re
         if listed.pilots
         else "",
     )
+
+
+def _changed(judged: Sequence[ClaimVerdict], once: Sequence[ClaimVerdict], results: Path) -> str:
+    """Claims whose verdict depends on how often the noise of single plays is counted."""
+    rows = [
+        [
+            new.claim.text,
+            ", ".join(_linked(track, results) for track in new.claim.tracks),
+            old.outcome,
+            new.outcome,
+            new.numbers,
+        ]
+        for old, new in zip(judged, once, strict=True)
+        if old.outcome != new.outcome
+    ]
+    head = ("claim", "track", "verdict", "with noise counted once", "numbers then")
+    return markdown_table(head, rows) if rows else ""
 
 
 def _corrected(judged: Sequence[ClaimVerdict]) -> str:

@@ -163,5 +163,6 @@ def _claims(judged: Sequence[ClaimVerdict], page: str) -> str:
         f"Of [{counted(len(judged), 'claim')}]({page}), {counts['reproduced']} are reproduced "
         f"({after} of them written down when their numbers were known{made}), "
         f"{counts['contradicted']} contradicted, {counts['not decided']} not decided, "
-        f"{counts['incomplete']} incomplete."
+        f"{counts['incomplete']} incomplete. Where no seed collapses, intervals of differences are "
+        f"[wider than necessary]({page}#how-good-the-intervals-are), which leaves some undecided."
     )

@@ -172,7 +172,7 @@ def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
     from baselines.study.pages.robustness import measured_sweeps, write_robustness
     from baselines.study.pages.track_pages import results_by_track, write_pages
     from baselines.study.schema import TABLE
-    from baselines.study.verdicts import verdicts
+    from baselines.study.verdicts import verdicts, verdicts_with_noise_once
     from baselines.study.workspace import survey
     from baselines.tracks.sweeps import points_of_sweeps
 
@@ -200,7 +200,8 @@ def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
         say(path)
     if arguments.readme:
         if judged:
-            say(write_claims(judged, listed, claims, setting.results))
+            once = verdicts_with_noise_once(listed.claims, results, listed.pilots)
+            say(write_claims(judged, once, listed, claims, setting.results))
         # Points of a sweep repeat their base's runs with one setting changed: no runs of their own
         # for a rule that is chosen on one half of all runs and tested on the other.
         points = points_of_sweeps(each.track for each in setting.current_tracks.values())
