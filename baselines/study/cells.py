@@ -18,7 +18,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, ValidationError
 
-from baselines.study.schema import Cell
+from baselines.study.schema import RESERVED, Cell
 from benchmark.archive import compress, lines_of, read_compressed, unpacked
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.run_folder import MANIFEST, RECORDS, parse_records, read_run
@@ -30,7 +30,7 @@ from tasks.errors import UserError
 from tasks.strict import Strict, first_fault
 from tasks.texts import digest_text
 
-INIT: Final = "init"
+INIT: Final = RESERVED
 """Stands for a recipe where nothing was trained: the panel played with the init."""
 MAX_FACTS = 2**20
 MAX_EPISODES = 2**30

@@ -1,4 +1,4 @@
-"""The methods that a study brings itself: recipe files and plug-ins beside the study file."""
+"""The methods that a study brings itself: recipe files with their plug-ins."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,53 +6,80 @@ from pathlib import Path
 from typing import Final
 
 from baselines.algorithms.plugins import Plugin, load_plugins
-from baselines.config.layers import read_recipe
+from baselines.config.layers import RECIPES, names, read_recipe
 from baselines.study.cells import Finished
-from baselines.study.schema import Study, custom_names
+from baselines.study.schema import Study
 from baselines.tracks.registry import resolve_on_track
 from benchmark.track_schema import METHOD, Track
+from tasks.errors import UserError
+from tasks.seeding import canonical_json, sha256_text
 from tasks.texts import digest_text
+
+_VERSION: Final = 8
+"""Digits of a hash that tell versions of a method apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class CustomMethod:
+    """A recipe that is not shipped, and its code.
+
+    Attributes:
+        file: Of the recipe.
+        plugins: Loaded, by their names in a log.
+        version: Digits that another content of these files does not have.
+    """
+
+    file: Path
+    plugins: Mapping[str, Plugin]
+    version: str
+
+    @property
+    def code(self) -> Mapping[str, str]:
+        """SHA-256 of the plug-ins, by their names in a log."""
+        return {name: plugin.sha256 for name, plugin in self.plugins.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class CustomMethods:
-    """Recipes that are not shipped, and their code.
+    """The recipes of a study that are not shipped.
 
     Attributes:
-        recipes: Files of the recipes, by name.
-        plugins: Loaded, by their names in a log.
+        methods: By the recipe's name.
     """
 
-    recipes: Mapping[str, Path] = field(default_factory=dict)
-    plugins: Mapping[str, Plugin] = field(default_factory=dict)
+    methods: Mapping[str, CustomMethod] = field(default_factory=dict)
 
     def recipe(self, name: str) -> str:
         """What `--recipe` names: a recipe's file, or its name if it is shipped."""
-        return str(self.recipes.get(name, name))
+        return str(self.methods[name].file) if name in self.methods else name
 
     def code(self, name: str) -> Mapping[str, str]:
         """SHA-256 of the plug-ins of a recipe's runs, by their names in a log."""
-        if name not in self.recipes:
-            return {}
-        return {called: plugin.sha256 for called, plugin in self.plugins.items()}
+        return self.methods[name].code if name in self.methods else {}
+
+    def stem(self, name: str, stem: str) -> str:
+        """A folder's name of a recipe's runs: each version of a custom method has its own."""
+        return f"{stem}-{self.methods[name].version}" if name in self.methods else stem
 
     def options(self, name: str) -> list[str]:
         """Options of `train` for a recipe."""
-        given = [plugin.given for plugin in self.plugins.values() if name in self.recipes]
-        return ["--recipe", self.recipe(name), *(w for each in given for w in ("--plugin", each))]
+        plugins = self.methods[name].plugins.values() if name in self.methods else ()
+        given = [word for plugin in plugins for word in ("--plugin", plugin.given)]
+        return ["--recipe", self.recipe(name), *given]
 
     def changed(self, finished: Finished, track: Track) -> str | None:
         """Why a finished run is not one of the method as it is now; None if it is.
 
         Args:
-            finished: The run.
+            finished: The run; of recipes that are neither shipped nor these, nothing is known.
             track: Its track.
 
         Raises:
             UserError: The recipe cannot be used.
         """
         name, log = finished.cell.recipe, finished.log
-        if name not in self.recipes or log is None or finished.facts.learning_rate is None:
+        known = name in self.methods or name in names(RECIPES)
+        if not known or log is None:
             return None
         was, now = log.start.plugins, self.code(name)
         for called in sorted({*was, *now}):
@@ -62,12 +89,11 @@ class CustomMethods:
                     for each in (was, now)
                 )
                 return f"plug-in {called} was {then} and is {today}"
-        config = resolve_on_track(track, self.recipe(name), finished.facts.learning_rate)
+        config = resolve_on_track(track, self.recipe(name), track.learning_rate.rates[0])
         method = config.model_dump(mode="json", include=set(METHOD))
-        differing = [each for each in METHOD if log.start.configuration.get(each) != method[each]]
-        if differing:
-            return f"{self.recipes[name]} has another {' and another '.join(differing)} now"
-        return None
+        logged = log.start.configuration
+        differing = [each for each in METHOD if each in logged and logged[each] != method[each]]
+        return f"recipe {name} has another {' and '.join(differing)} now" if differing else None
 
 
 SHIPPED_ONLY: Final = CustomMethods()
@@ -83,9 +109,15 @@ def custom_methods(study: Study, file: Path) -> CustomMethods:
     Raises:
         UserError: A recipe or a plug-in cannot be used.
     """
-    places = (file.parent / each for each in study.recipes)
-    recipes = dict(zip(custom_names(study), places, strict=True))
-    for place in recipes.values():
-        read_recipe(str(place))
-    given = (str(file.parent / each) if each.endswith(".py") else each for each in study.plugins)
-    return CustomMethods(recipes, load_plugins(tuple(given)))
+    methods = {}
+    for recipe, plugins in study.recipes.items():
+        place = file.parent / recipe
+        if place.suffix not in (".yaml", ".yml"):
+            raise UserError(f"{file}: recipes: {recipe} is not a YAML file")
+        settings = read_recipe(str(place))
+        given = [str(file.parent / each) if each.endswith(".py") else each for each in plugins]
+        loaded = load_plugins(given)
+        code = {name: plugin.sha256 for name, plugin in loaded.items()}
+        version = sha256_text(canonical_json([settings, code]))[:_VERSION]
+        methods[place.stem] = CustomMethod(place, loaded, version)
+    return CustomMethods(methods)

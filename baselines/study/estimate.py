@@ -167,6 +167,6 @@ def _tuning_share(current_track: CurrentTrack) -> float:
 
 def _dynamic(custom: CustomMethods) -> frozenset[str]:
     """Recipes that draw again."""
-    given = {name: custom.recipe(name) for name in (*names(RECIPES), *custom.recipes)}
+    given = {name: custom.recipe(name) for name in (*names(RECIPES), *custom.methods)}
     found = {name: read_recipe(each).get("sampling") or {} for name, each in given.items()}
     return frozenset(name for name, sampling in found.items() if "dynamic" in sampling)

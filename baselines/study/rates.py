@@ -32,7 +32,7 @@ def known_rate(cell: Cell, setting: StudySetting) -> float | None:
     rule = track.learning_rate
     if not isinstance(rule, RateGrid):
         return rule.fixed
-    if cell.recipe not in setting.custom.recipes:
+    if cell.recipe not in setting.custom.methods:
         return read_tuning(track, setting.results).rates.get(cell.recipe)
     trials = _trials(cell, setting, rule).items()
     success = {rate: tuning_success(trial, rule) for rate, trial in trials}
@@ -47,7 +47,7 @@ def share_tuning(cell: Cell, setting: StudySetting) -> None:
         UserError: It cannot be written.
     """
     folder = setting.folder(cell)
-    shared = folder.parent / f"{cell.recipe}-{SHARED}"
+    shared = folder.parent / setting.custom.stem(cell.recipe, f"{cell.recipe}-{SHARED}")
     link = folder / TUNING
     try:
         shared.mkdir(parents=True, exist_ok=True)
@@ -87,7 +87,7 @@ def keep_rate(cell: Cell, setting: StudySetting) -> None:
         UserError: A short training is not finished, or the file cannot be written.
     """
     success = trials_of(cell, setting)
-    if cell.recipe in setting.custom.recipes:
+    if cell.recipe in setting.custom.methods:
         return
     track = setting.current_tracks[cell.track].track
     path = setting.results / track.name / RATES

@@ -133,7 +133,7 @@ def _steps(cell: Cell, setting: StudySetting) -> Iterator[tuple[str, list[str]]]
             keep_rate(cell, setting)
         train = ["train", "--track", cell.track, *setting.custom.options(cell.recipe)]
         train += ["--seed", str(cell.seed), "--out", str(folder)]
-        if cell.recipe not in setting.custom.recipes:
+        if cell.recipe not in setting.custom.methods:
             train += ["--results", str(setting.results)]
         yield "train", [*train, *alone]
         model = str(folder / LAST)

@@ -21,12 +21,14 @@ TABLE = Path(__file__).parents[1] / "studies" / "table.yaml"
 """The shipped study."""
 MAX_FILE = 2**20
 """Longest accepted file, in bytes."""
+RESERVED = "init"
+"""Stands for a recipe where nothing is trained (`cells.INIT`)."""
 SEEDS = (0, 1, 2)
 """Seeds of a block that names none."""
 
 _Seed = Annotated[int, Field(ge=0, lt=2**63)]
 _Seeds = Annotated[tuple[_Seed, ...], Field(min_length=1, max_length=100, strict=False)]
-_Places = Annotated[tuple[str, ...], Field(max_length=100, strict=False)]
+_Plugins = Annotated[tuple[str, ...], Field(max_length=100, strict=False)]
 _Words = Annotated[tuple[Word, ...], Field(min_length=1, max_length=100, strict=False)]
 
 
@@ -70,25 +72,24 @@ class Study(Strict):
     Attributes:
         name: What the study is called.
         blocks: In the order of their priority.
-        recipes: Files of recipes that are not shipped, whose names blocks use.
-        plugins: Files or modules with their code.
+        recipes: Files of recipes that are not shipped, each with its plug-ins (files or modules);
+            blocks name a recipe as its file is called, without the ending.
     """
 
     name: Word
     blocks: Annotated[tuple[Block, ...], Field(min_length=1, max_length=100, strict=False)]
-    recipes: _Places = ()
-    plugins: _Places = ()
+    recipes: dict[str, _Plugins] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _used(self) -> Self:
         own = custom_names(self)
         if twice := sorted({name for name in own if own.count(name) > 1}):
             raise ValueError(f"recipes has two files named {twice[0]}")
+        if RESERVED in own:
+            raise ValueError(f"recipes: {RESERVED} is the name of what is not trained; rename it")
         used = {recipe for block in self.blocks for recipe in block.recipes}
         if unused := sorted(set(own) - used):
-            raise ValueError(f"recipes: no block runs {', '.join(unused)}")
-        if self.plugins and not own:
-            raise ValueError("plugins has no effect without recipes, which lists custom recipes")
+            raise ValueError(f"recipes: no block runs {', '.join(unused)} (without the ending)")
         return self
 
 

@@ -42,12 +42,14 @@ class ClaimVerdict:
         outcome: Whether it is reproduced.
         numbers: What decides, as text; empty if nothing is there.
         chance: How often chance alone shows as much, of claims about collapses that are judged.
+        unsteady: Whether a run of a method that it names collapsed, or ended at half of its best.
     """
 
     claim: Claim
     outcome: Outcome
     numbers: str
     chance: Fraction | None = None
+    unsteady: bool = False
 
 
 def verdicts(
@@ -86,7 +88,10 @@ def _verdict_without(
             name = f"{pilot.recipe} seed {pilot.seed} on {pilot.track}"
             left_out.append(f"left out: {name}, a pilot run")
     verdict = _verdict(claim, tested)
-    return replace(verdict, numbers="; ".join([verdict.numbers, *left_out]))
+    methods = tested[claim.track].methods
+    named = (methods[recipe] for recipe in claim.recipes if recipe in methods)
+    unsteady = any(method.collapsed or method.halved for method in named)
+    return replace(verdict, numbers="; ".join([verdict.numbers, *left_out]), unsteady=unsteady)
 
 
 def _verdict(claim: Claim, found: Mapping[str, TrackResults]) -> ClaimVerdict:
@@ -202,8 +207,11 @@ def _by_rule(claim: Claim, results: TrackResults) -> ClaimVerdict:
         rates = [method.learning_rate for method in methods]
         if len({*rates}) > 1:
             numbers += f"; learning rates {' and '.join(f'{rate:g}' for rate in rates)}"
-        if any(method.collapsed or method.halved for method in methods):
+        if any(method.collapsed for method in methods):
             numbers += f"; collapsed: {'; '.join(map(_collapses_text, methods))}"
+        elif halved := [method for method in methods if method.halved]:
+            counts = (f"{each.recipe} {len(each.halved)} of {len(each.runs)}" for each in halved)
+            numbers += f"; at half of their best in the end: {', '.join(counts)}"
         return ClaimVerdict(claim, _above(margin, 0.0), numbers)
     assert claim.learns is not None
     return _learns(claim, claim.learns, results)

@@ -49,7 +49,7 @@ class StudySetting:
 
     def folder(self, cell: Cell) -> Path:
         """Folder of a cell's run."""
-        return self.out / cell.track / stem(cell)
+        return self.out / cell.track / self.custom.stem(cell.recipe, stem(cell))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def survey(
         cells: What is looked for.
         current_tracks: Their tracks, by name.
         results: Folder of the finished cells.
-        custom: Methods that are not shipped; without them, runs of others count as they are.
+        custom: Methods that are not shipped; runs of others count as they are.
 
     Raises:
         UserError: A file is damaged.

@@ -107,8 +107,8 @@ def equal_success(runs: Sequence[RunProgress | None], by: By) -> EqualSuccess | 
         by: What is equal.
 
     Returns:
-        None if a run was not validated within the limit, or only its init was, or its log does not
-        say how much each of its updates has spent.
+        None if a run was not validated within the limit, or after equal episodes only its init was,
+        or its log does not say how much each of its updates has spent.
     """
     totals: list[float] = []
     places: list[tuple[RunProgress, Values]] = []
@@ -122,10 +122,14 @@ def equal_success(runs: Sequence[RunProgress | None], by: By) -> EqualSuccess | 
     if any(not place.size or place[0] > limit for _, place in places):
         return None
     # Between the init and a first validation beyond the limit lies a line and no measurement.
-    if any(place[0] == 0 and place.size > 1 and place[1] > limit for _, place in places):
+    if by == "episodes" and any(_only_init(place, limit) for _, place in places):
         return None
     success = (float(np.interp(limit, place, run.success)) for run, place in places)
     return EqualSuccess(by, int(limit), tuple(success))
+
+
+def _only_init(place: Values, limit: float) -> bool:
+    return bool(place[0] == 0 and limit > 0 and not (place[1:] <= limit).any())
 
 
 def equal_text(

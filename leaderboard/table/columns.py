@@ -4,6 +4,7 @@ A new column is one entry of `COLUMNS`: the page, its tooltips, the choice of co
 file read it from there. A column has one unit.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +12,7 @@ from typing import Final, Literal
 
 from benchmark.stability.definitions import DEFINITIONS, Better
 from benchmark.stats.dependable import LEAST_SEEDS
-from benchmark.stats.intervals import Interval, mean_of
+from benchmark.stats.intervals import Interval
 from benchmark.stats.paired import mean_success
 from leaderboard.board.protocols import PanelFacts
 from leaderboard.board.rows import BoardRow, PanelKey, PanelNumbers
@@ -122,12 +123,20 @@ def success_of(row: BoardRow, panels: Sequence[PanelKey]) -> Interval | None:
 
 
 def dependable_of(row: BoardRow, panels: Sequence[PanelKey]) -> Interval | None:
-    """Mean dependable success over panels; None unless it is known of all of them."""
+    """Mean dependable success over panels; None unless it is known of all of them.
+
+    The ends are means, too: all panels have the same seeds and collapses, so that what is not known
+    of one is not known of the others.
+    """
     played = [numbers for key in panels if (numbers := row.panel(key)) is not None]
     known = [numbers.dependable for numbers in played if numbers.dependable is not None]
     if not known or len(known) < len(panels):
         return None
-    return mean_of([Interval(each.value, each.low, each.high) for each in known])
+    value, low, high = (
+        math.fsum(ends) / len(known)
+        for ends in zip(*((each.value, each.low, each.high) for each in known), strict=True)
+    )
+    return Interval(value, low, high)
 
 
 def worst_of(row: BoardRow, panels: Sequence[PanelKey]) -> float | None:

@@ -6,6 +6,7 @@ from typing import Final
 
 from markupsafe import Markup
 
+from benchmark.stats.formatting import p_text
 from leaderboard.board.board import Board
 from leaderboard.board.protocols import StudyVerdict
 from leaderboard.board.published import LINK, PAPER
@@ -75,7 +76,7 @@ def _answer(found: tuple[TaskGains, ...]) -> Piece:
 
 
 def _tau(each: TaskGains) -> str:
-    by_chance = "" if each.p_value is None else f", p = {cells.number(each.p_value, 'ratio')}"
+    by_chance = "" if each.p_value is None else f", {p_text(each.p_value)}"
     return f"{cells.number(each.tau, 'ratio')} ({each.methods} methods{by_chance})"
 
 

@@ -127,7 +127,7 @@ def _corrected(judged: Sequence[ClaimVerdict]) -> str:
     limit = RARE / len(judged)
     kept = [v for v in found if v.chance is not None and v.chance <= limit]
     rest = [v for v in judged if v.outcome == "reproduced" and v.chance is None]
-    fragile = sum("; collapsed: " in v.numbers for v in rest)
+    fragile = sum(verdict.unsteady for verdict in rest)
     return wrapped(
         f"Nothing is corrected for the number of claims. Of the {counted(len(found), 'claim')} "
         f"about collapses that are reproduced, {len(kept)} would be if all {len(judged)} claims "

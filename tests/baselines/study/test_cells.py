@@ -1,6 +1,7 @@
 """Finished cells: they are there or not, are of today or not, and nothing damaged is read."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from baselines.study import workspace
 from baselines.study.cells import CellFiles, init_cell, outdated, read_cell, read_plays
 from baselines.study.current_tracks import CurrentTrack
+from baselines.study.custom import SHIPPED_ONLY
 from baselines.study.schema import Cell
 from baselines.study.workspace import code_commit, read_state, survey
 from tasks.errors import UserError
@@ -74,6 +76,26 @@ def test_an_outdated_cell_is_neither_used_nor_missing(
     assert found.finished == (current,)
     assert list(found.outdated) == [CELL]
     assert found.missing == (missing,)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "aggregation", "said"),
+    [
+        ("grpo", "token-mean", None),
+        ("grpo", "seq-mean-token-mean", "recipe grpo has another aggregation now"),
+        # Of a recipe that is not there nothing is known.
+        ("another", "seq-mean-token-mean", None),
+    ],
+)
+def test_runs_of_a_shipped_recipe_that_has_changed_are_outdated(
+    tmp_path: Path, current_track: CurrentTrack, recipe: str, aggregation: str, said: str | None
+) -> None:
+    found = finish(tmp_path / "results", Cell("fixed", recipe, 0), current_track, {0})
+    assert found.log is not None
+    settings = {**found.log.start.configuration, "aggregation": aggregation}
+    start = found.log.start.model_copy(update={"configuration": settings})
+    ran = replace(found, log=replace(found.log, start=start))
+    assert SHIPPED_ONLY.changed(ran, current_track.track) == said
 
 
 def test_damaged_files_are_named(tmp_path: Path, current_track: CurrentTrack) -> None:

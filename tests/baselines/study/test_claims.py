@@ -185,7 +185,7 @@ def test_collapses_of_one_method_are_held_to_a_half(
     results = collapsing(tmp_path, current_track, counts)
     verdict = judge(results, collapses="cispo")
     assert verdict.outcome == "reproduced"
-    # (1/2)^6; Wilson: 6 of 6 is 61 to 100%.
+    # (1/2)^6; exact: 6 of 6 is 54 to 100%.
     assert verdict.numbers == (
         "cispo 6 of 6 after update 2, 2, 2, 2, 2, 2 (54 to 100%); by chance 1 in 64"
     )
@@ -209,7 +209,7 @@ def test_collapses_of_two_methods_are_held_against_each_other(
     results = collapsing(tmp_path, current_track, counts)
     verdict = judge(results, collapses="cispo", holds="cispo_sm")
     assert verdict.outcome == "reproduced"
-    # Of the 70 ways to choose the 4 collapsed of 8, one; Wilson: 4 of 4 is 51 to 100%.
+    # Of the 70 ways to choose the 4 collapsed of 8, one; exact: 4 of 4 is 40 to 100%.
     assert verdict.numbers == (
         "cispo 4 of 4 after update 2, 2, 2, 2 (40 to 100%); cispo_sm 0 of 4 (0 to 60%); "
         "by chance 1 in 70"

@@ -94,7 +94,7 @@ def test_a_custom_recipe_is_tuned_with_its_code_and_again_with_other_code(
     named = RANK.replace('"rank"', '"tuned_rank"')
     (tmp_path / "ranked.yaml").write_text(RECIPE.replace("rank", "tuned_rank"))
     file.write_text(
-        "name: s\nrecipes: [ranked.yaml]\nplugins: [tuned_rank.py]\n"
+        "name: s\nrecipes: {ranked.yaml: [tuned_rank.py]}\n"
         "blocks: [{tracks: [tuned], recipes: [ranked, grpo]}]\n"
     )
 
@@ -118,4 +118,10 @@ def test_a_custom_recipe_is_tuned_with_its_code_and_again_with_other_code(
     keep_rate(cell, setting)
     assert known_rate(cell, setting) == 1e-3
     assert not (tmp_path / "results").exists()
-    assert known_rate(cell, as_it_is_now(f"{named}\n# Another version.\n")) is None
+    # Other code has folders of its own, and is tuned again in these.
+    other = as_it_is_now(f"{named}\n# Another version.\n")
+    assert known_rate(cell, other) is None
+    assert other.folder(cell) != setting.folder(cell)
+    share_tuning(cell, other)
+    assert len(tuning_commands(cell, other)) == 2
+    assert other.folder(GRPO) == setting.folder(GRPO)

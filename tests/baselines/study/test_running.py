@@ -107,7 +107,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     custom = "{tracks: [fixed], recipes: [ranked], seeds: [0]}"
     (folder / "study.yaml").write_text(f"name: tiny\nblocks: [{{{TUNED}, seeds: [0]}}]\n")
     (folder / "failing.yaml").write_text(
-        "name: tiny\nrecipes: [own/ranked.yaml]\nplugins: [own/rank.py]\n"
+        "name: tiny\nrecipes: {own/ranked.yaml: [own/rank.py]}\n"
         f"blocks: [{failing}, {{{TUNED}, seeds: [0, 1]}}, {custom}]\n"
     )
     (folder / "own").mkdir()
@@ -177,7 +177,7 @@ def test_runs_of_a_custom_method_are_of_its_code_and_outdated_when_it_changes(
     assert as_it_is_now().outdated == {CUSTOM: said}
     (own / "rank.py").write_text(was)
     (own / "ranked.yaml").write_text(RECIPE.replace("token-mean", "seq-mean-token-mean"))
-    said = f"{own / 'ranked.yaml'} has another aggregation now"
+    said = "recipe ranked has another aggregation now"
     assert as_it_is_now().outdated == {CUSTOM: said}
     (own / "ranked.yaml").write_text(RECIPE)
     assert as_it_is_now().finished

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -89,14 +90,17 @@ def test_the_shipped_study_and_its_claims_can_be_run() -> None:
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ("recipes: [mine.yaml]", "recipes: no block runs mine"),
-        ("recipes: [own.yaml, a/own.yaml]", "recipes has two files named own"),
-        ("plugins: [own.py]", "plugins has no effect without recipes"),
-        ("recipes: [own.yaml]", "own.yaml does not exist"),
-        ("recipes: [grpo.yaml]", "grpo is the name of a shipped recipe"),
-        ("recipes: [damaged.yaml]", "damaged.yaml"),
-        ("recipes: [there.yaml]\nplugins: [own.py]", "own.py is not a file"),
-        ("recipes: [there.yaml]\nplugins: [none_of_these]", "No module named 'none_of_these'"),
+        ("{mine.yaml: []}", "recipes: no block runs mine (without the ending)"),
+        ("{own.yaml: [], a/own.yaml: []}", "recipes has two files named own"),
+        ("{init.yaml: []}", "recipes: init is the name of what is not trained; rename it"),
+        ("[own.yaml]", "recipes: Input should be a valid dictionary"),
+        ("{own.yaml: own.py}", "recipes.own.yaml: Input should be a valid tuple"),
+        ("{own.yaml: []}", "own.yaml does not exist"),
+        ("{own: []}", "recipes: own is not a YAML file"),
+        ("{grpo.yaml: []}", "grpo is the name of a shipped recipe"),
+        ("{damaged.yaml: []}", "damaged.yaml"),
+        ("{there.yaml: [own.py]}", "own.py is not a file"),
+        ("{there.yaml: [none_of_these]}", "No module named 'none_of_these'"),
     ],
 )
 def test_wrong_custom_methods_are_refused_in_one_line(
@@ -105,10 +109,11 @@ def test_wrong_custom_methods_are_refused_in_one_line(
     for name in ("grpo", "there"):
         (tmp_path / f"{name}.yaml").write_text("clipping: {name: ppo}\n")
     (tmp_path / "damaged.yaml").write_text("{")
-    names = {Path(word.strip("[],")).stem for word in files.split() if ".yaml" in word}
+    listed = yaml.safe_load(files)
+    names = {Path(name).stem for name in listed}
     used = ", ".join(sorted(names - {"mine"} | {"grpo"}))
     block = f"{{tracks: [sokoban-standard], recipes: [{used}]}}"
-    path = study_file(tmp_path, f"name: s\n{files}\nblocks: [{block}]\n")
+    path = study_file(tmp_path, f"name: s\nrecipes: {files}\nblocks: [{block}]\n")
     with pytest.raises(UserError, match=re.escape(message)) as refused:
         custom_methods(read_study(path), path)
     assert "\n" not in str(refused.value)

@@ -88,6 +88,8 @@ def test_a_line_from_the_init_is_no_measurement() -> None:
     late = run_of({0: 0.5, 4: 0.9}, [64] * 4)
     assert equal_success([late, run_of({0: 0.5, 2: 0.6}, [64] * 3)], "episodes") is None
     assert equal_success([late, PLAIN], "episodes") is not None
+    # Nor is the init, if nothing else was validated.
+    assert equal_success([run_of({0: 0.3}, [64] * 6), PLAIN], "episodes") is None
 
 
 def test_a_run_that_was_not_validated_at_its_end_stays_as_it_was() -> None:

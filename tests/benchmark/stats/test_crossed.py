@@ -23,6 +23,15 @@ def test_a_difference_by_hand() -> None:
     assert found.low == pytest.approx(max(-1.0, 3 / 8 - half))
 
 
+def test_seeds_that_are_alike_by_chance_do_not_make_it_narrower_than_the_noise() -> None:
+    rng = np.random.default_rng(3)
+    first = np.array([rng.permutation(128 * [1.0] + 128 * [0.0]) for _ in range(3)])
+    found = crossed_difference([first], [np.zeros((3, 256))])
+    # Each seed solves half, of other episodes: no spread of seeds, and noise of 1/4 a play.
+    assert found.value == pytest.approx(0.5)
+    assert found.high - found.low == pytest.approx(2 * 1.96 * np.sqrt(0.25 / 768), rel=0.05)
+
+
 def test_two_panels_are_half_of_the_mean_each() -> None:
     plays = np.array([[1.0, 0, 0, 1], [1, 1, 0, 0]])
     none = np.zeros((2, 4))

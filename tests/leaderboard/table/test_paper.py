@@ -84,7 +84,7 @@ def test_the_page_says_what_was_not_run(boards: Boards) -> None:
     board = board_of(boards)
     said = text_of(paper_lead(board, STATE) + paper_page(board, STATE))
     assert "Run here so far: 3 of the 18 gains over GRPO that the paper reports." in said
-    assert "Sokoban: 0.00 (4 methods, p = 1.00)" in said
+    assert "Sokoban: 0.00 (4 methods, p = 1.000)" in said
     assert "Too few for an order of methods: 0 here, GRPO included; 4 are needed" in said
     assert "EMPG \u22124.7 not run yet" in said and "CISPO \u221257.9 +20.0 [" in said
     assert "SAMPO +5.0 +40.0" in said

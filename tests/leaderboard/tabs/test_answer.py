@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from benchmark.evaluation.protocol import PIXELS
 from benchmark.stats.intervals import Interval
 from leaderboard.board.board import Board, load
@@ -173,9 +175,14 @@ def test_the_number_to_quote(boards: Boards) -> None:
     assert "Dependable success : 50.0% [20.0\u201362.5] ; lowest seed 80.0%." in said
     cells = {each[1].split()[0]: each for each in rows_of(board_page(board, STATE))}
     assert cells["a"][3] == "50.0 20.0\u201362.5" and cells["b"][3] == "\u2013"
-    # The mean of two panels, whose intervals are joined as those of success are.
     assert dependable_of(row, [SOKOBAN.key]) == Interval(0.5, 0.2, 0.625)
     assert dependable_of(row, [SOKOBAN.key, ALFWORLD.key]) is None
+    # The mean of two panels, with the means of the ends: they have the same seeds.
+    (panel,) = row.panels
+    second = replace(panel, task="alfworld", dependable=DependableSuccess(0.3, 0.1, 0.5))
+    both = dependable_of(replace(row, panels=(panel, second)), [SOKOBAN.key, ALFWORLD.key])
+    assert both is not None
+    assert (both.value, both.low, both.high) == pytest.approx((0.4, 0.15, 0.5625))
 
 
 def test_one_seed_gives_no_number_to_quote(boards: Boards) -> None:
