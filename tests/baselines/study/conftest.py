@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from baselines.algorithms.advantage.base import Advantage
 from baselines.study.current_tracks import CurrentTrack, current_tracks_of
 from baselines.study.schema import Cell
 from tests.support.training.tiny_study import make_tracks, use_tracks
@@ -22,6 +23,15 @@ def tiny_tracks(made_tracks: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     """The folder of the tracks, which this process takes as the shipped ones."""
     use_tracks(made_tracks, monkeypatch)
     yield made_tracks
+
+
+@pytest.fixture
+def own_choices() -> Iterator[None]:
+    """Advantages that a test's plug-ins bring are gone when it has ended."""
+    before = dict(Advantage.choices)
+    yield
+    Advantage.choices.clear()
+    Advantage.choices.update(before)
 
 
 @pytest.fixture

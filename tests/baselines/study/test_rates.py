@@ -87,9 +87,9 @@ def test_a_track_with_one_rate_needs_no_tuning(tmp_path: Path, tiny_tracks: Path
 
 
 def test_a_custom_recipe_is_tuned_with_its_code_and_again_with_other_code(
-    tmp_path: Path, tiny_tracks: Path
+    tmp_path: Path, tiny_tracks: Path, own_choices: None
 ) -> None:
-    del tiny_tracks
+    del tiny_tracks, own_choices
     file, code = tmp_path / "study.yaml", tmp_path / "tuned_rank.py"
     named = RANK.replace('"rank"', '"tuned_rank"')
     (tmp_path / "ranked.yaml").write_text(RECIPE.replace("rank", "tuned_rank"))

@@ -155,9 +155,9 @@ def test_a_failing_run_is_reported_and_the_rest_goes_on(
 
 
 def test_runs_of_a_custom_method_are_of_its_code_and_outdated_when_it_changes(
-    folder: Path, whole: tuple[int, str], monkeypatch: pytest.MonkeyPatch
+    folder: Path, whole: tuple[int, str], own_choices: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    del whole
+    del whole, own_choices
     use_tracks(folder, monkeypatch)
     file, own = folder / "failing.yaml", folder / "own"
 

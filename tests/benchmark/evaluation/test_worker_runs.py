@@ -210,7 +210,18 @@ def test_a_stopped_run_leaves_no_process_and_goes_on(
 
 def test_a_run_survives_the_death_of_its_workers(inline: Path, tmp_path: Path) -> None:
     """Killed from outside: the episodes that were being served are played again."""
-    out = tmp_path / "run"
+    for attempt in range(5):
+        out = tmp_path / f"run{attempt}"
+        code, output = run_whose_workers_die(out)
+        # On a busy machine one of them had not started yet, which ends a run: another case.
+        if "before it could start" not in output:
+            break
+    assert code == 0, output
+    assert (out / RECORDS).read_bytes() == (inline / RECORDS).read_bytes()
+
+
+def run_whose_workers_die(out: Path) -> tuple[int, str]:
+    """Exit code and output of a run whose two workers are killed while they play."""
     arguments = ["eval", "--engine", "random", "--task", "sokoban/builtin", "--out", str(out)]
     process = subprocess.Popen(
         [sys.executable, "-c", CLI, *arguments, "--env-processes", "2", "--concurrency", "64"],
@@ -226,10 +237,9 @@ def test_a_run_survives_the_death_of_its_workers(inline: Path, tmp_path: Path) -
         os.kill(worker, signal.SIGKILL)
     process.send_signal(signal.SIGCONT)
     output = process.communicate(timeout=60)[0].decode()
-    assert process.returncode == 0, output
     assert len(workers) == 2
     assert not any(map(alive, workers))
-    assert records.read_bytes() == (inline / RECORDS).read_bytes()
+    return process.returncode, output
 
 
 async def test_a_host_that_stays_serves_many_calls_of_play() -> None:

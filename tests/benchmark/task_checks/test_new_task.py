@@ -141,7 +141,7 @@ def test_what_is_missing_is_named(here: Path, capsys: pytest.CaptureFixture[str]
         ({"standard": {"max_token": 5}}, "builtin.standard.max_token: Unexpected keyword argument"),
         (
             {"standard": {"top_p": 0}},
-            "builtin.standard: Value error, temperature is at",
+            "builtin.standard: Value error, temperature is 0 or at least 0.01",
         ),
     ],
 )
