@@ -3,7 +3,6 @@
 from typing import Final
 
 from baselines.study.cells import (
-    INIT,
     CellFacts,
     CellFiles,
     Finished,
@@ -12,7 +11,7 @@ from baselines.study.cells import (
     write_cell,
 )
 from baselines.study.rates import known_rate
-from baselines.study.schema import Cell
+from baselines.study.schema import INIT, Cell
 from baselines.study.workspace import StudySetting, read_state
 from baselines.training.checkpoints import LAST
 from benchmark.evaluation.run_folder import read_manifest

@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from baselines.study.schema import RESERVED, Cell
+from baselines.study.schema import INIT, Cell
 from benchmark.archive import compress, lines_of, read_compressed, unpacked
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.run_folder import MANIFEST, RECORDS, parse_records, read_run
@@ -30,8 +30,6 @@ from tasks.errors import UserError
 from tasks.strict import Strict, first_fault
 from tasks.texts import digest_text
 
-INIT: Final = RESERVED
-"""Stands for a recipe where nothing was trained: the panel played with the init."""
 MAX_FACTS = 2**20
 MAX_EPISODES = 2**30
 MAX_LINE = 2**22

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from baselines.config.layers import RECIPES, names, read_recipe
-from baselines.study.cells import INIT, Finished
+from baselines.study.cells import Finished
 from baselines.study.current_tracks import CurrentTrack
 from baselines.study.custom import SHIPPED_ONLY, CustomMethods
-from baselines.study.schema import Cell
+from baselines.study.schema import INIT, Cell
 from benchmark.logs.training_log import TrainingLog
 from benchmark.track_schema import RateGrid
 from tasks.texts import counted

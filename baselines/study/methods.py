@@ -12,9 +12,9 @@ from itertools import compress
 
 import numpy as np
 
-from baselines.study.cells import INIT, Finished, Plays, read_plays
+from baselines.study.cells import Finished, Plays, read_plays
 from baselines.study.estimate import episodes_of
-from baselines.study.schema import Cell
+from baselines.study.schema import INIT, Cell
 from benchmark.logs.curves import RunCurves, run_curves_of
 from benchmark.logs.equal_progress import SUCCESS, By, equal_success, progress_of
 from benchmark.logs.training_log import TrainingLog
@@ -275,10 +275,10 @@ def across_tracks(
     Returns:
         None where a panel is not theirs, or there is no run on one of them.
     """
-    if results.crossed and len(others) == 1:
-        here, there = (each.methods[recipe] for each in (results, others[0]))
-        return _between(here, there, panels, crossed=True)
     own, theirs = (sides_on(recipe, tracks, panels) for tracks in ([results], others))
+    if own is not None and theirs is not None and len(others) == 1:
+        here, there = (each.methods[recipe] for each in (results, others[0]))
+        return _between(here, there, panels, crossed=results.crossed)
     return _difference(own, theirs)
 
 

@@ -12,9 +12,9 @@ from typing import Final
 
 from baselines.launch.child import GRACE, Child, process_start
 from baselines.study.cell_of_run import EVALUATION, keep
-from baselines.study.cells import INIT, Finished
+from baselines.study.cells import Finished
 from baselines.study.rates import keep_rate, known_rate, share_tuning, tuning_commands
-from baselines.study.schema import Cell
+from baselines.study.schema import INIT, Cell
 from baselines.study.workspace import RunState, StudySetting, code_commit, read_state, write_state
 from baselines.training.checkpoints import LAST
 from benchmark.engines.core.devices import AVX2

@@ -7,7 +7,7 @@ recipe before the second seed of any.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Final, Self
 
 import yaml
 from pydantic import Field, ValidationError, model_validator
@@ -21,8 +21,8 @@ TABLE = Path(__file__).parents[1] / "studies" / "table.yaml"
 """The shipped study."""
 MAX_FILE = 2**20
 """Longest accepted file, in bytes."""
-RESERVED = "init"
-"""Stands for a recipe where nothing is trained (`cells.INIT`)."""
+INIT: Final = "init"
+"""Stands for a recipe where nothing was trained: the panel played with the init."""
 SEEDS = (0, 1, 2)
 """Seeds of a block that names none."""
 
@@ -85,8 +85,8 @@ class Study(Strict):
         own = custom_names(self)
         if twice := sorted({name for name in own if own.count(name) > 1}):
             raise ValueError(f"recipes has two files named {twice[0]}")
-        if RESERVED in own:
-            raise ValueError(f"recipes: {RESERVED} is the name of what is not trained; rename it")
+        if INIT in own:
+            raise ValueError(f"recipes: {INIT} is the name of what is not trained; rename it")
         used = {recipe for block in self.blocks for recipe in block.recipes}
         if unused := sorted(set(own) - used):
             raise ValueError(f"recipes: no block runs {', '.join(unused)} (without the ending)")

@@ -6,12 +6,12 @@ from dataclasses import replace
 from itertools import chain
 from typing import Final
 
-from baselines.study.cells import INIT
 from baselines.study.claims import LEAST_SEEDS
 from baselines.study.current_tracks import CurrentTrack
 from baselines.study.methods import MEAN, RecipeRuns, TrackResults, sides_on
 from baselines.study.pages.markdown import markdown_table
 from baselines.study.pages.overview_grid import grid_of
+from baselines.study.schema import INIT
 from benchmark.stats.formatting import rate_digits
 from benchmark.stats.paired import Side, mean_success
 from tasks.texts import counted

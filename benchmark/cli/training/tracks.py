@@ -118,7 +118,8 @@ def _with_settings(track: Track) -> Callable[[str], str]:
 
 def _trained(track: Track) -> dict[str, list[int]]:
     """Seeds with results in this repository, by recipe."""
-    from baselines.study.cells import INIT, cells_there
+    from baselines.study.cells import cells_there
+    from baselines.study.schema import INIT
     from baselines.tracks.registry import RESULTS
 
     seeds: dict[str, list[int]] = {}

@@ -5,7 +5,6 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from baselines.study.cells import (
-    INIT,
     CellFacts,
     CellFiles,
     Finished,
@@ -14,7 +13,7 @@ from baselines.study.cells import (
     write_cell,
 )
 from baselines.study.current_tracks import CurrentTrack
-from baselines.study.schema import Cell
+from baselines.study.schema import INIT, Cell
 from benchmark.evaluation.protocol import run_fingerprint
 from benchmark.evaluation.run_folder import MANIFEST, RECORDS
 from benchmark.logs.training_log import LOG
