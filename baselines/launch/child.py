@@ -13,8 +13,6 @@ from typing import Final
 
 _PR_SET_PDEATHSIG: Final = 1
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
-GRACE: Final = 60.0
-"""Seconds that a process has to end after it was asked to."""
 
 
 class Child:

@@ -22,8 +22,8 @@ _SERVED: Final = 4
 """GPUs of which one serves, without another choice."""
 SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a file system, not a file
 _GIB: Final = 2**30
-_STOP_SECONDS: Final = 1800
-"""That a trainer may take for its last checkpoint before torch's launcher kills it."""
+STOP_SECONDS: Final = 1800
+"""That a trainer may take for its last checkpoint before it is killed."""
 _OWN: Final = (*("--gpus", "--serve-gpus", "--engine"),)
 """Options that are not the trainer's, but of the plan."""
 _ACCELERATE: Final = Path(__file__).with_name("accelerate.yaml")
@@ -165,7 +165,7 @@ def trainer_command(
         *(sys.executable, "-m", "baselines.launch.together"),
         *("--config_file", str(_ACCELERATE), "--num_processes", str(count)),
     ]
-    environment["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] = str(_STOP_SECONDS)
+    environment["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] = str(STOP_SECONDS)
     return Command((*launcher, *train), environment)
 
 

@@ -1,6 +1,7 @@
 """Does the runs of a study: separate processes, some in parallel, resumed after a stop."""
 
 import contextlib
+import logging
 import os
 import signal
 import time
@@ -10,7 +11,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from baselines.launch.child import GRACE, Child, process_start
+from baselines.launch.child import Child, process_start
+from baselines.launch.plan import STOP_SECONDS
 from baselines.study.cell_of_run import EVALUATION, keep
 from baselines.study.cells import Finished
 from baselines.study.rates import keep_rate, known_rate, share_tuning, tuning_commands
@@ -21,18 +23,26 @@ from benchmark.engines.core.devices import AVX2
 from benchmark.files import lock_folder
 from benchmark.track_schema import RateGrid
 from tasks.errors import UserError
+from tasks.texts import counted
 
 OUTPUT: Final = "output.txt"
 _TUNE: Final = "tune"
 _POLL, _SAVE = 0.2, 10.0
 """Seconds between two looks at the processes, and between two savings of their processor time."""
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(slots=True)
 class _Job:
-    """A cell that is being made."""
+    """A cell that is being made.
+
+    Attributes:
+        slot: Number among those that are made at the same time.
+    """
 
     cell: Cell
+    slot: int
     folder: Path
     steps: Iterator[tuple[str, list[str]]]
     step: str
@@ -96,8 +106,10 @@ def run_cells(
             while pending or jobs:
                 while len(jobs) < setting.jobs and (cell := _next(pending, jobs)):
                     pending.remove(cell)
+                    taken = {job.slot for job in jobs}
+                    slot = next(each for each in range(setting.jobs) if each not in taken)
                     try:
-                        jobs.append(_begin(cell, setting))
+                        jobs.append(_begin(cell, slot, setting))
                     except UserError as error:
                         failed(cell, str(error))
                 time.sleep(_POLL)
@@ -122,26 +134,35 @@ def _next(pending: Sequence[Cell], jobs: Sequence[_Job]) -> Cell | None:
 def _steps(cell: Cell, setting: StudySetting) -> Iterator[tuple[str, list[str]]]:
     """The command lines of a cell, in order."""
     current_track, folder = setting.current_tracks[cell.track], setting.folder(cell)
-    alone = ["--env-processes", "1"]
+    share = ["--env-processes", str(setting.gpus.env_processes)]
+    share_of_training = [*share, *setting.gpus.train_options]
     model = current_track.track.init.name
     if cell.recipe != INIT:
         if isinstance(current_track.track.learning_rate, RateGrid):
             share_tuning(cell, setting)
         if known_rate(cell, setting) is None:
             for command in tuning_commands(cell, setting):
-                yield _TUNE, [*command, *alone]
+                yield _TUNE, [*command, *share_of_training]
             keep_rate(cell, setting)
         train = ["train", "--track", cell.track, *setting.custom.options(cell.recipe)]
         train += ["--seed", str(cell.seed), "--out", str(folder)]
         if cell.recipe not in setting.custom.methods:
             train += ["--results", str(setting.results)]
-        yield "train", [*train, *alone]
+        yield "train", [*train, *share_of_training]
         model = str(folder / LAST)
     evaluate = ["eval", "--model", model, *current_track.evaluation_options()]
-    yield "eval", [*evaluate, "--out", str(folder / EVALUATION), *alone]
+    yield "eval", [*evaluate, "--out", str(folder / EVALUATION), *share]
 
 
-def _begin(cell: Cell, setting: StudySetting) -> _Job:
+def _start(arguments: Sequence[str], folder: Path, slot: int, setting: StudySetting) -> Child:
+    """Start a step of a cell, with the GPUs of its slot."""
+    gpus = setting.gpus
+    death_signal = signal.SIGTERM if gpus.starts_processes else signal.SIGKILL
+    environment = {**AVX2, **gpus.environment(slot)}
+    return Child([*setting.command, *arguments], folder / OUTPUT, environment, death_signal)
+
+
+def _begin(cell: Cell, slot: int, setting: StudySetting) -> _Job:
     folder = setting.folder(cell)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -152,8 +173,8 @@ def _begin(cell: Cell, setting: StudySetting) -> _Job:
     state = read_state(folder)
     begun_before = bool(state.cpu_seconds) and not state.commits
     commits = _with_this_one((None,) if begun_before else state.commits)
-    child = Child([*setting.command, *arguments], folder / OUTPUT, AVX2)
-    job = _Job(cell, folder, steps, step, child, state.cpu_seconds, commits, time.monotonic())
+    child = _start(arguments, folder, slot, setting)
+    job = _Job(cell, slot, folder, steps, step, child, state.cpu_seconds, commits, time.monotonic())
     try:
         job.save(child.pid)
     except BaseException:
@@ -196,7 +217,7 @@ def _advance(
     job.cpu = job.cpu_seconds
     job.step, arguments = following
     job.commits = _with_this_one(job.commits)
-    job.child = Child([*setting.command, *arguments], job.folder / OUTPUT, AVX2)
+    job.child = _start(arguments, job.folder, job.slot, setting)
     job.save(job.child.pid)
     return True
 
@@ -214,10 +235,15 @@ def _last_line(path: Path) -> str:
 
 
 def _end(children: Sequence[Child]) -> None:
-    """End processes in order, and those that do not end in time at once."""
+    """End processes where they can go on, and those that do not end in time at once."""
     for child in children:
         child.ask_to_stop()
-    deadline = time.monotonic() + GRACE
+    if left := sum(child.poll() is None for child in children):
+        log.warning(
+            "stopping %s, which can take minutes: each leaves a checkpoint (Ctrl-C again: at once)",
+            counted(left, "run"),
+        )
+    deadline = time.monotonic() + STOP_SECONDS
     while any(child.poll() is None for child in children):
         if time.monotonic() > deadline:
             for child in children:

@@ -10,6 +10,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from baselines.launch.child import process_start
+from baselines.launch.slots import NO_GPUS, GpuSlots
 from baselines.study.cells import Finished, init_cell, outdated, read_cell, stem
 from baselines.study.current_tracks import CurrentTrack
 from baselines.study.custom import SHIPPED_ONLY, CustomMethods
@@ -38,6 +39,7 @@ class StudySetting:
         jobs: Runs at a time.
         command: What begins every command line; the program itself.
         custom: Methods that are not shipped.
+        gpus: Of its runs.
     """
 
     current_tracks: Mapping[str, CurrentTrack]
@@ -46,6 +48,7 @@ class StudySetting:
     jobs: int
     command: tuple[str, ...]
     custom: CustomMethods = SHIPPED_ONLY
+    gpus: GpuSlots = NO_GPUS
 
     def folder(self, cell: Cell) -> Path:
         """Folder of a cell's run."""

@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmark.cli.arguments.common import count, data
+from benchmark.cli.arguments.common import count, data, seed
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -26,6 +26,16 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     action.add_argument(
         "--jobs", type=count, default=1, metavar="N", help="runs at a time (default: 1)"
+    )
+    action.add_argument(
+        "--gpus",
+        type=count,
+        metavar="N",
+        help="GPUs of each run, as `train --gpus N`; --jobs J needs J times as many (default: one "
+        "if there is any, which several jobs share if there are fewer)",
+    )
+    action.add_argument(
+        "--serve-gpus", type=seed, metavar="K", help="as `train --serve-gpus K`, for each run"
     )
     action = actions.add_parser(
         "status",

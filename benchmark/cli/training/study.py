@@ -14,6 +14,7 @@ from benchmark.stats.formatting import points_digits
 from tasks.errors import UserError
 
 if TYPE_CHECKING:
+    from baselines.launch.slots import GpuSlots
     from baselines.study.cells import Finished
     from baselines.study.schema import Cell
     from baselines.study.workspace import StudySetting, Survey
@@ -24,6 +25,7 @@ CLAIMS = "claims.yaml"
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    from baselines.launch.slots import NO_GPUS
     from baselines.study.current_tracks import current_tracks_of
     from baselines.study.custom import custom_methods
     from baselines.study.schema import TABLE, cells_of, read_study
@@ -46,9 +48,25 @@ def run(arguments: argparse.Namespace) -> int:
         jobs=getattr(arguments, "jobs", 1),
         command=COMMAND,
         custom=custom,
+        gpus=_gpus(arguments) if arguments.action == "run" else NO_GPUS,
     )
     actions = {"run": _run, "status": _status, "page": _page}
     return actions[arguments.action](arguments, with_inits(cells), setting)
+
+
+def _gpus(arguments: argparse.Namespace) -> "GpuSlots":
+    """The GPUs of the runs.
+
+    Raises:
+        UserError: There are fewer than asked for, or vLLM is missing.
+    """
+    from baselines.launch.plan import visible_gpus
+    from baselines.launch.slots import deal_gpus
+    from benchmark.engines.vllm.build import check_installed
+
+    if arguments.gpus is not None:
+        check_installed()
+    return deal_gpus(arguments.jobs, arguments.gpus, arguments.serve_gpus, visible_gpus())
 
 
 def _are_shipped(results: Path) -> bool:
