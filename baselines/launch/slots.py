@@ -8,6 +8,7 @@ from typing import Final
 from baselines.launch.plan import DEVICES, plan_gpus
 from benchmark.hosts.choose import MOST_DEFAULT_PROCESSES
 from tasks.errors import UserError
+from tasks.texts import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,29 +17,13 @@ class GpuSlots:
 
     Attributes:
         gpus: Of each of these runs, as `CUDA_VISIBLE_DEVICES` names them; none without GPUs.
-        each: That `train` is asked to use; None for what it uses by default.
-        serving: Of them, those that serve; None for what `train` chooses.
+        train_options: Of `train`, for each.
+        players: Processes of a run that play episodes.
     """
 
     gpus: tuple[tuple[str, ...], ...] = ()
-    each: int | None = None
-    serving: int | None = None
-
-    @property
-    def train_options(self) -> list[str]:
-        """Options of `train`."""
-        chosen = {"--gpus": self.each, "--serve-gpus": self.serving}
-        return [
-            word
-            for name, count in chosen.items()
-            if count is not None
-            for word in (name, str(count))
-        ]
-
-    @property
-    def starts_processes(self) -> bool:
-        """Whether `train` starts servers and trainers, which it has to end itself."""
-        return self.each is not None and self.each > 1
+    train_options: tuple[str, ...] = ()
+    players: int = 1
 
     def environment(self, slot: int) -> dict[str, str]:
         """Variables that show a run its GPUs.
@@ -50,37 +35,52 @@ class GpuSlots:
 
     @property
     def env_processes(self) -> int:
-        """Worker processes of a run's tasks: its share of the cores, and one without GPUs."""
+        """Worker processes for tasks, of each process that plays; one without GPUs."""
         if not self.gpus:
             return 1
-        share = len(os.sched_getaffinity(0)) // len(self.gpus)
+        share = len(os.sched_getaffinity(0)) // (len(self.gpus) * self.players)
         return max(min(share, MOST_DEFAULT_PROCESSES), 1)
 
 
 NO_GPUS: Final = GpuSlots()
 
 
-def deal_gpus(jobs: int, each: int | None, serving: int | None, visible: Sequence[str]) -> GpuSlots:
+def deal_gpus(
+    jobs: int | None,
+    each: int | None,
+    serving: int | None,
+    visible: Sequence[str],
+    options: Sequence[str] = (),
+) -> GpuSlots:
     """Give GPUs to runs that are made at the same time.
 
     Args:
-        jobs: How many these are.
-        each: GPUs of each; None for one, which several runs share where there are fewer GPUs.
+        jobs: How many these are; None for one, or for as many as there are GPUs if `each` is given.
+        each: GPUs of each run; None for one, if there is any.
         serving: Of `each`, those that serve (see `plan_gpus`).
         visible: GPUs that are there.
+        options: Further options of `train` on GPUs.
 
     Raises:
         UserError: There are fewer, or a run cannot be divided so.
     """
+    there = counted(len(visible), "GPU")
     if each is None:
-        if serving is not None:
-            raise UserError("--serve-gpus has no effect without --gpus")
-        shared = ((visible[slot % len(visible)],) for slot in range(jobs)) if visible else ()
-        return GpuSlots(tuple(shared))
-    plan_gpus(each, serving, visible)
+        jobs = jobs or 1
+        if visible and jobs > len(visible):
+            raise UserError(
+                f"--jobs {jobs}: each run needs a GPU of its own, and this machine has {there} "
+                f"(with {DEVICES}= before the command, runs use the CPU)"
+            )
+        return GpuSlots(tuple((gpu,) for gpu in visible[:jobs]))
+    plan = plan_gpus(each, serving, visible)
+    jobs = jobs or len(visible) // each
     if jobs * each > len(visible):
         raise UserError(
-            f"--jobs {jobs} with --gpus {each} needs {jobs * each} GPUs: there are {len(visible)}"
+            f"--jobs {jobs} with --gpus {each} needs {jobs * each} GPUs: this machine has {there}"
         )
     dealt = tuple(tuple(visible[each * slot : each * (slot + 1)]) for slot in range(jobs))
-    return GpuSlots(dealt, each, serving)
+    chosen = ["--gpus", str(each), *([] if serving is None else ["--serve-gpus", str(serving)])]
+    # Servers are asked by one process for all; otherwise each plays its share.
+    players = 1 if plan.serving else each
+    return GpuSlots(dealt, (*chosen, *options), players)

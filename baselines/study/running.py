@@ -5,7 +5,8 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -26,9 +27,15 @@ from tasks.errors import UserError
 from tasks.texts import counted
 
 OUTPUT: Final = "output.txt"
-_TUNE: Final = "tune"
+_TUNE, _TRAIN, _EVAL = "tune", "train", "eval"
 _POLL, _SAVE = 0.2, 10.0
 """Seconds between two looks at the processes, and between two savings of their processor time."""
+_GRACE: Final = 60.0
+"""Seconds that an evaluation has to end; each of its finished episodes is on disk."""
+_SAME_SIGNAL: Final = 10.0
+"""Seconds within which a further SIGTERM or SIGHUP is the same: schedulers send several."""
+_FAILURES: Final = 2
+"""Runs that fail in a row on the same GPUs, after which others are preferred."""
 
 log = logging.getLogger(__name__)
 
@@ -101,28 +108,77 @@ def run_cells(
         raise UserError(f"{setting.out} cannot be written: {error.strerror}") from error
     jobs: list[_Job] = []
     pending = list(cells)
-    try:
-        with _interrupted_by(signal.SIGTERM):
+    failures: Counter[int] = Counter()
+    with _interrupted_by(signal.SIGTERM, signal.SIGHUP):
+        try:
+            _wait_for_earlier(cells, setting)
             while pending or jobs:
-                while len(jobs) < setting.jobs and (cell := _next(pending, jobs)):
+                while (slot := _free_slot(jobs, failures, setting)) is not None and (
+                    cell := _next(pending, jobs)
+                ):
                     pending.remove(cell)
-                    taken = {job.slot for job in jobs}
-                    slot = next(each for each in range(setting.jobs) if each not in taken)
                     try:
                         jobs.append(_begin(cell, slot, setting))
                     except UserError as error:
                         failed(cell, str(error))
                 time.sleep(_POLL)
                 for job in list(jobs):
-                    if not _advance(job, setting, done, failed):
-                        jobs.remove(job)
-    finally:
-        with contextlib.ExitStack() as last:
-            # In reverse, each although another one fails.
-            last.callback(os.close, lock)
-            for job in jobs:
-                last.callback(job.save, pid=None)
-            last.callback(_end, [job.child for job in jobs])
+                    outcome = _advance(job, setting)
+                    if outcome is None:
+                        continue
+                    jobs.remove(job)
+                    if isinstance(outcome, Finished):
+                        failures[job.slot] = 0
+                        done(job.cell, outcome)
+                    else:
+                        failures[job.slot] += 1
+                        failed(job.cell, outcome)
+                        _say_if_avoided(job.slot, failures, setting)
+        finally:
+            with contextlib.ExitStack() as last:
+                # In reverse, each although another one fails.
+                last.callback(os.close, lock)
+                for job in jobs:
+                    last.callback(job.save, pid=None)
+                last.callback(_end, jobs)
+
+
+def _wait_for_earlier(cells: Sequence[Cell], setting: StudySetting) -> None:
+    """Wait for runs of a study that was killed: those on GPUs still write their checkpoints."""
+
+    def left() -> list[Cell]:
+        return [cell for cell in cells if _outlived(setting.folder(cell))]
+
+    if running := left():
+        log.warning("waiting for %s of a study that was killed", counted(len(running), "run"))
+    while left():
+        time.sleep(_POLL)
+
+
+def _outlived(folder: Path) -> bool:
+    """Whether a run's process of an earlier study is still there."""
+    try:
+        return read_state(folder).is_running
+    except UserError:
+        # A damaged file is reported when its run is begun.
+        return False
+
+
+def _free_slot(
+    jobs: Sequence[_Job], failures: Mapping[int, int], setting: StudySetting
+) -> int | None:
+    """A slot that has no run; one where runs keep failing only if there is no other."""
+    slots = range(setting.jobs)
+    taken = {job.slot for job in jobs}
+    preferred = [slot for slot in slots if failures[slot] < _FAILURES] if setting.gpus.gpus else []
+    return next((slot for slot in preferred or slots if slot not in taken), None)
+
+
+def _say_if_avoided(slot: int, failures: Mapping[int, int], setting: StudySetting) -> None:
+    if setting.gpus.gpus and setting.jobs > 1 and failures[slot] == _FAILURES:
+        gpus = ", ".join(setting.gpus.gpus[slot])
+        text = "%d runs in a row failed on GPU %s: it is not used while runs on others succeed"
+        log.warning(text, _FAILURES, gpus)
 
 
 def _next(pending: Sequence[Cell], jobs: Sequence[_Job]) -> Cell | None:
@@ -135,29 +191,30 @@ def _steps(cell: Cell, setting: StudySetting) -> Iterator[tuple[str, list[str]]]
     """The command lines of a cell, in order."""
     current_track, folder = setting.current_tracks[cell.track], setting.folder(cell)
     share = ["--env-processes", str(setting.gpus.env_processes)]
-    share_of_training = [*share, *setting.gpus.train_options]
+    of_training = [*share, *setting.gpus.train_options]
     model = current_track.track.init.name
     if cell.recipe != INIT:
         if isinstance(current_track.track.learning_rate, RateGrid):
             share_tuning(cell, setting)
         if known_rate(cell, setting) is None:
             for command in tuning_commands(cell, setting):
-                yield _TUNE, [*command, *share_of_training]
+                yield _TUNE, [*command, *of_training]
             keep_rate(cell, setting)
         train = ["train", "--track", cell.track, *setting.custom.options(cell.recipe)]
         train += ["--seed", str(cell.seed), "--out", str(folder)]
         if cell.recipe not in setting.custom.methods:
             train += ["--results", str(setting.results)]
-        yield "train", [*train, *share_of_training]
+        yield _TRAIN, [*train, *of_training]
         model = str(folder / LAST)
     evaluate = ["eval", "--model", model, *current_track.evaluation_options()]
-    yield "eval", [*evaluate, "--out", str(folder / EVALUATION), *share]
+    yield _EVAL, [*evaluate, "--out", str(folder / EVALUATION), *share]
 
 
 def _start(arguments: Sequence[str], folder: Path, slot: int, setting: StudySetting) -> Child:
     """Start a step of a cell, with the GPUs of its slot."""
     gpus = setting.gpus
-    death_signal = signal.SIGTERM if gpus.starts_processes else signal.SIGKILL
+    # vLLM has processes of its own on a GPU, which would outlive one that is killed.
+    death_signal = signal.SIGTERM if gpus.gpus else signal.SIGKILL
     environment = {**AVX2, **gpus.environment(slot)}
     return Child([*setting.command, *arguments], folder / OUTPUT, environment, death_signal)
 
@@ -178,48 +235,42 @@ def _begin(cell: Cell, slot: int, setting: StudySetting) -> _Job:
     try:
         job.save(child.pid)
     except BaseException:
-        _end([child])
+        _end([job])
         raise
     return job
 
 
-def _advance(
-    job: _Job,
-    setting: StudySetting,
-    done: Callable[[Cell, Finished], None],
-    failed: Callable[[Cell, str], None],
-) -> bool:
-    """Look at a job's process and begin the next one; whether the job goes on."""
+def _advance(job: _Job, setting: StudySetting) -> Finished | str | None:
+    """Look at a job's process, and begin the next one if it has ended.
+
+    Returns:
+        The finished cell, or why the job failed; None if it goes on.
+    """
     code = job.child.poll()
     if code is None:
         if time.monotonic() - job.saved > _SAVE:
             job.save(job.child.pid)
-        return True
+        return None
     job.save(pid=None)
-    reason = None
     if code != 0:
         how = f"exit code {code}" if code > 0 else f"signal {signal.Signals(-code).name}"
         output = job.folder / OUTPUT
         reason = f"{job.step} ended with {how}: {_last_line(output)}; see {output}"
-    else:
-        try:
-            following = next(job.steps, None)
-            if following is None:
-                done(job.cell, keep(job.cell, setting))
-                return False
-        except UserError as error:
-            reason = str(error)
-    if reason is not None:
         job.save(pid=None, failure=reason)
-        failed(job.cell, reason)
-        return False
-    assert following is not None
+        return reason
+    try:
+        following = next(job.steps, None)
+        if following is None:
+            return keep(job.cell, setting)
+    except UserError as error:
+        job.save(pid=None, failure=str(error))
+        return str(error)
     job.cpu = job.cpu_seconds
     job.step, arguments = following
     job.commits = _with_this_one(job.commits)
     job.child = _start(arguments, job.folder, job.slot, setting)
     job.save(job.child.pid)
-    return True
+    return None
 
 
 def _with_this_one(commits: tuple[str | None, ...]) -> tuple[str | None, ...]:
@@ -234,32 +285,52 @@ def _last_line(path: Path) -> str:
     return next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing")
 
 
-def _end(children: Sequence[Child]) -> None:
-    """End processes where they can go on, and those that do not end in time at once."""
-    for child in children:
-        child.ask_to_stop()
-    if left := sum(child.poll() is None for child in children):
+def _end(jobs: Sequence[_Job]) -> None:
+    """End processes where they can be resumed, and those that do not end in time at once."""
+    for job in jobs:
+        job.child.ask_to_stop()
+    if left := _running(jobs):
         log.warning(
-            "stopping %s, which can take minutes: each leaves a checkpoint (Ctrl-C again: at once)",
-            counted(left, "run"),
+            "stopping %s where it can be resumed, which can take minutes (Ctrl-C again: at once)",
+            counted(len(left), "run"),
         )
-    deadline = time.monotonic() + STOP_SECONDS
-    while any(child.poll() is None for child in children):
-        if time.monotonic() > deadline:
-            for child in children:
-                child.kill()
-        time.sleep(_POLL)
+    began = time.monotonic()
+    try:
+        while left := _running(jobs):
+            for job in left:
+                grace = _GRACE if job.step == _EVAL else STOP_SECONDS
+                if time.monotonic() - began > grace:
+                    job.child.kill()
+            time.sleep(_POLL)
+    except KeyboardInterrupt:
+        for job in jobs:
+            job.child.kill()
+        while _running(jobs):
+            time.sleep(_POLL)
+
+
+def _running(jobs: Sequence[_Job]) -> list[_Job]:
+    return [job for job in jobs if job.child.poll() is None]
 
 
 @contextlib.contextmanager
-def _interrupted_by(number: signal.Signals) -> Iterator[None]:
-    """Treat a signal as Ctrl-C."""
+def _interrupted_by(*numbers: signal.Signals) -> Iterator[None]:
+    """Treat signals as Ctrl-C, except those that are ignored (`nohup`)."""
+    heard: float | None = None
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+        nonlocal heard
+        now = time.monotonic()
+        if heard is None or now - heard > _SAME_SIGNAL:
+            heard = now if heard is None else heard
+            raise KeyboardInterrupt
 
-    before = signal.signal(number, interrupt)
+    before = {number: signal.getsignal(number) for number in numbers}
+    handled = [number for number, handler in before.items() if handler != signal.SIG_IGN]
+    for number in handled:
+        signal.signal(number, interrupt)
     try:
         yield
     finally:
-        signal.signal(number, before)
+        for number in handled:
+            signal.signal(number, before[number])

@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmark.cli.arguments.common import count, data, seed
+from benchmark.cli.arguments.common import count, data, seed, share
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -14,7 +14,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "plug-ins of yours. Every run is a separate `train --track` process; a finished run "
         "becomes a few small files that can be committed one by one.",
         epilog="examples:\n  arlarena-bench study status baselines/studies/table.yaml\n"
-        "  arlarena-bench study run my-study.yaml --jobs 2\n",
+        "  arlarena-bench study run my-study.yaml --jobs 2\n"
+        "  arlarena-bench study run my-study.yaml --gpus 4\n",
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     action = actions.add_parser(
@@ -25,17 +26,23 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "The same command resumes. Exit code 1 if a run failed or is outdated.",
     )
     action.add_argument(
-        "--jobs", type=count, default=1, metavar="N", help="runs at a time (default: 1)"
-    )
-    action.add_argument(
-        "--gpus",
+        "--jobs",
         type=count,
         metavar="N",
-        help="GPUs of each run, as `train --gpus N`; --jobs J needs J times as many (default: one "
-        "if there is any, which several jobs share if there are fewer)",
+        help="runs at a time (default: 1; with --gpus, as many as there are GPUs for)",
     )
-    action.add_argument(
-        "--serve-gpus", type=seed, metavar="K", help="as `train --serve-gpus K`, for each run"
+    gpus = action.add_argument_group("GPUs, as in `train`, for each run")
+    gpus.add_argument(
+        "--gpus", type=count, metavar="N", help="GPUs of each run (default: one, if there is any)"
+    )
+    gpus.add_argument(
+        "--serve-gpus", type=seed, metavar="K", help="how many of them run a vLLM server"
+    )
+    gpus.add_argument(
+        "--sleep", action="store_true", help="vLLM frees the GPU's memory while the policy learns"
+    )
+    gpus.add_argument(
+        "--gpu-memory-utilization", type=share, metavar="SHARE", help="vLLM's share of the memory"
     )
     action = actions.add_parser(
         "status",

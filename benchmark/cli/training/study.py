@@ -12,6 +12,7 @@ from benchmark.cli.say import say
 from benchmark.cli.tables import PlainTable
 from benchmark.stats.formatting import points_digits
 from tasks.errors import UserError
+from tasks.texts import counted
 
 if TYPE_CHECKING:
     from baselines.launch.slots import GpuSlots
@@ -41,14 +42,15 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.action == "page" and _are_shipped(results):
         # Pages of the shipped results show the shipped study, whatever is added to it.
         cells = tuple(dict.fromkeys((*cells, *cells_of(read_study(TABLE)))))
+    gpus = _gpus(arguments) if arguments.action == "run" else NO_GPUS
     setting = StudySetting(
         current_tracks=current_tracks_of(cells, str(file), custom),
         out=Path(arguments.out or Path("runs") / f"study-{study.name}"),
         results=results,
-        jobs=getattr(arguments, "jobs", 1),
+        jobs=len(gpus.gpus) or getattr(arguments, "jobs", None) or 1,
         command=COMMAND,
         custom=custom,
-        gpus=_gpus(arguments) if arguments.action == "run" else NO_GPUS,
+        gpus=gpus,
     )
     actions = {"run": _run, "status": _status, "page": _page}
     return actions[arguments.action](arguments, with_inits(cells), setting)
@@ -58,15 +60,51 @@ def _gpus(arguments: argparse.Namespace) -> "GpuSlots":
     """The GPUs of the runs.
 
     Raises:
-        UserError: There are fewer than asked for, or vLLM is missing.
+        UserError: There are fewer than asked for, options contradict each other, or vLLM is
+            missing.
     """
     from baselines.launch.plan import visible_gpus
     from baselines.launch.slots import deal_gpus
     from benchmark.engines.vllm.build import check_installed
 
+    share = arguments.gpu_memory_utilization
+    options = ["--sleep"] if arguments.sleep else []
+    options += [] if share is None else ["--gpu-memory-utilization", str(share)]
     if arguments.gpus is not None:
         check_installed()
-    return deal_gpus(arguments.jobs, arguments.gpus, arguments.serve_gpus, visible_gpus())
+    elif arguments.serve_gpus is not None or options:
+        name = "--serve-gpus" if arguments.serve_gpus is not None else options[0]
+        raise UserError(f"{name} has no effect without --gpus")
+    return deal_gpus(arguments.jobs, arguments.gpus, arguments.serve_gpus, visible_gpus(), options)
+
+
+def _check_on_gpus(cells: "tuple[Cell, ...]", setting: "StudySetting") -> None:
+    """Refuse runs that `train` would refuse on these GPUs, before any is begun.
+
+    Raises:
+        UserError: There are some; all of them were named.
+    """
+    from baselines.study.schema import INIT
+    from benchmark.cli.main import parse
+    from benchmark.cli.training.early_checks import check_run
+    from benchmark.cli.training.engines import check_engine
+    from benchmark.cli.training.gpus import fit
+    from benchmark.cli.training.train import plan_run
+
+    refused = 0
+    methods = dict.fromkeys((cell.track, cell.recipe) for cell in cells if cell.recipe != INIT)
+    for track, recipe in methods:
+        words = ["train", "--track", track, "--recipe", setting.custom.recipe(recipe)]
+        try:
+            planned = plan_run(parse([*words, *setting.gpus.train_options]))
+            check_engine(planned.training, planned.arguments, planned.processes)
+            check_run(planned.training, planned.processes)
+            fit(planned.training, planned.arguments, planned.plan)
+        except UserError as error:
+            refused += 1
+            say(f"{track} {recipe}: {error}", file=sys.stderr)
+    if refused:
+        raise UserError(f"{counted(refused, 'method')} cannot run so (above); nothing was begun")
 
 
 def _are_shipped(results: Path) -> bool:
@@ -87,6 +125,8 @@ def _run(_arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
     _say_outdated(found.outdated, setting)
     say(f"{len(done)} of {len(cells)} runs are finished; {_left(found.missing, done, setting)}")
     sys.stdout.flush()
+    if setting.gpus.train_options:
+        _check_on_gpus(found.missing, setting)
     left = list(found.missing)
 
     def finished(cell: "Cell", result: "Finished") -> None:
@@ -128,6 +168,9 @@ def _left(
 
     if not missing:
         return "nothing left to do"
+    if at.gpus.gpus:
+        # What is measured is processor time, most of it of runs without a GPU.
+        return f"{len(missing)} left"
     minutes = {name: pin.cpu_minutes for name, pin in read_index().items()}
     return estimate(missing, done, at.current_tracks, minutes, at.custom).text(at.jobs)
 

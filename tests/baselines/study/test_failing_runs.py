@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from baselines.launch.slots import deal_gpus
 from baselines.study import running
 from baselines.study.current_tracks import current_tracks_of
-from baselines.study.running import OUTPUT, run_cells
+from baselines.study.running import run_cells
 from baselines.study.schema import Cell
 from baselines.study.workspace import STATE, StudySetting, read_state
 
@@ -47,21 +46,3 @@ def test_a_run_knows_the_commits_that_it_was_made_with(
             [cell], setting, lambda cell, found: pytest.fail("finished"), lambda cell, why: None
         )
     assert read_state(setting.folder(cell)).commits == ("one", "two", "one")
-
-
-def test_runs_at_the_same_time_have_their_own_gpus(tmp_path: Path, tiny_tracks: Path) -> None:
-    cells = [Cell("fixed", recipe, 0) for recipe in ("grpo", "gspo", "cispo", "sapo")]
-    says = (
-        "import os, sys, time; time.sleep(1); print(os.environ['CUDA_VISIBLE_DEVICES'], sys.argv)"
-    )
-    command = (sys.executable, "-c", f"{says}; raise SystemExit(3)")
-    tracks = current_tracks_of(cells, "study.yaml")
-    gpus = deal_gpus(2, 2, 0, tuple("0123"))
-    out, results = tmp_path / "runs", tmp_path / "results"
-    setting = StudySetting(tracks, out, results, 2, command, gpus=gpus)
-    run_cells(cells, setting, lambda cell, found: pytest.fail("finished"), lambda cell, why: None)
-    said = [(setting.folder(cell) / OUTPUT).read_text("utf-8") for cell in cells]
-    # Two at a time: the first two have GPUs of their own, and those that follow take them over.
-    assert {text.split()[0] for text in said[:2]} == {"0,1", "2,3"}
-    assert {text.split()[0] for text in said[2:]} <= {"0,1", "2,3"}
-    assert all("'--gpus', '2', '--serve-gpus', '0'" in text for text in said)
