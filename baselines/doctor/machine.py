@@ -17,7 +17,7 @@ from typing import Final
 import torch
 from packaging.requirements import Requirement
 
-from baselines.launch.plan import free_shared_memory
+from baselines.launch.exchange import free_shared_memory
 from benchmark.versions import PROGRAM, versions
 
 GIB: Final = 2**30

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from baselines.config.layout import Layout
 from baselines.doctor.machine import GIB, Diagnosis, Machine
-from baselines.launch.plan import SHARED_MEMORY, sent_bytes
+from baselines.launch.exchange import SHARED_MEMORY, sent_bytes
 from baselines.training.fit import fit_on
 from tasks.texts import counted
 

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import shutil
 import signal
 import socket
 import sys
@@ -16,6 +15,7 @@ from types import FrameType
 from typing import Final
 
 from baselines.launch.child import Child
+from baselines.launch.exchange import in_use
 from baselines.launch.plan import Command, killed_text
 from benchmark.engines.core.base import EngineDown, EngineNotStarted
 from tasks.texts import counted
@@ -72,7 +72,7 @@ def run_fleet(
     with ExitStack() as stack:
         asked = stack.enter_context(_asked_to_stop())
         if exchange is not None:
-            stack.callback(shutil.rmtree, exchange, ignore_errors=True)
+            stack.enter_context(in_use(exchange))
         running: list[_Server] = []
         stack.callback(_end, running)
         for number, (command, address) in enumerate(servers):

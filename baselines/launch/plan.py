@@ -1,27 +1,19 @@
 """Which GPUs serve and which train, and the commands that make them do it."""
 
-import logging
-import math
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from benchmark.engines.core.names import FLASHINFER_SAMPLER
 from tasks.errors import UserError
 
-if TYPE_CHECKING:
-    from baselines.config.run import TrainingRun
-
 DEVICES: Final = "CUDA_VISIBLE_DEVICES"
 _SERVED: Final = 4
 """GPUs of which one serves, without another choice."""
-SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a file system, not a file
-_GIB: Final = 2**30
 STOP_SECONDS: Final = 1800
 """That a trainer may take for its last checkpoint before it is killed."""
 _OWN: Final = (*("--gpus", "--serve-gpus", "--engine"),)
@@ -31,8 +23,6 @@ _SERVERS: Final = (
     *("--dtype", "--gpu-memory-utilization", "--max-model-len", "--tensor-parallel-size"),
 )
 """Options of vLLM, which are not the trainer's where servers have them."""
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,44 +181,9 @@ def without_own(words: Sequence[str], served: bool = True) -> list[str]:
     return left
 
 
-def exchange_folder(size: int, run: Path) -> Path:
-    """Where weights go on their way to the servers: in memory, if it has room for them.
-
-    Args:
-        size: Bytes of all weights as they are sent; there is one copy of them at a time.
-        run: The run's folder, which may be on a slow disk.
-    """
-    free = free_shared_memory()
-    if free is not None and free >= size:
-        return SHARED_MEMORY / f"arlarena-weights-{os.getpid()}"
-    there = "is not there" if free is None else f"has {free / _GIB:.1f} GiB free"
-    log.warning(
-        "%s %s, and new weights take %.1f GiB: they go through %s, which is slow on a network disk",
-        SHARED_MEMORY,
-        there,
-        size / _GIB,
-        run / "weights",
-    )
-    return run / "weights"
-
-
-def sent_bytes(run: "TrainingRun") -> int:
-    """Bytes of a file with all weights, as servers read them; tied ones are in it twice."""
-    from benchmark.engines.core.weights import read_layout
-
-    assert run.init.path is not None
-    size = 2 if run.weights_dtype == "bfloat16" else 4
-    return size * sum(math.prod(shape) for shape in read_layout(run.init.path).shapes.values())
-
-
 def killed_text(what: str, number: int) -> str:
     """A line that says by which signal a process was ended, and what to do."""
     return (
         f"error: {what} was ended by {signal.Signals(number).name} (out of host memory? see the "
         "system's log); run the same command again to resume from the last checkpoint\n"
     )
-
-
-def free_shared_memory() -> int | None:
-    """Bytes that are free in the file system in memory; None where there is none."""
-    return shutil.disk_usage(SHARED_MEMORY).free if SHARED_MEMORY.is_dir() else None

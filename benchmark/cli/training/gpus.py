@@ -73,8 +73,9 @@ def launch(training: "TrainingRun", arguments: argparse.Namespace, plan: "GpuPla
         arguments: Of the command.
         plan: From `divide`.
     """
+    from baselines.launch.exchange import exchange_folder, sent_bytes
     from baselines.launch.fleet import free_ports, run_fleet
-    from baselines.launch.plan import exchange_folder, sent_bytes, server_command, trainer_command
+    from baselines.launch.plan import server_command, trainer_command
 
     # The trainer fits its micro-batches itself; this ends what cannot fit before servers start.
     fitted, said = fit(training, arguments, plan)

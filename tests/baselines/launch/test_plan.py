@@ -1,11 +1,10 @@
 """GPUs are dealt out, and the commands are those that accelerate and vLLM take."""
 
-import asyncio
 import json
 import os
 import re
 import shlex
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,7 @@ from baselines.launch import plan as plans
 from baselines.launch.plan import (
     DEVICES,
     GpuPlan,
-    exchange_folder,
     plan_gpus,
-    sent_bytes,
     server_command,
     trainer_command,
     without_own,
@@ -34,8 +31,6 @@ from benchmark.cli.training import train as train_command
 from benchmark.cli.training.gpus import _server_options, as_trainer
 from benchmark.cli.training.train import _open_run
 from benchmark.engines.core.names import FLASHINFER_SAMPLER
-from benchmark.engines.server.weight_transfer import FolderTransfer
-from benchmark.engines.transformers.engine import load_model
 from benchmark.files import lock_folder
 from tasks.errors import UserError
 
@@ -169,33 +164,6 @@ def test_vllm_takes_the_servers_command(monkeypatch: pytest.MonkeyPatch) -> None
     assert (parsed.model, parsed.served_model_name, parsed.port) == ("folder", ["ckpt"], 8006)
     assert (parsed.host, parsed.max_model_len, parsed.enforce_eager) == ("127.0.0.1", 4096, True)
     assert parsed.gpu_memory_utilization == 0.8
-
-
-def test_weights_go_through_memory_where_they_fit(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(plans, "free_shared_memory", lambda: 8 * 2**30)
-    assert exchange_folder(8 * 2**30, tmp_path).parent == Path("/dev/shm")
-    assert not caplog.messages
-    assert exchange_folder(9 * 2**30, tmp_path) == tmp_path / "weights"
-    said = "/dev/shm has 8.0 GiB free, and new weights take 9.0 GiB: they go through"
-    assert caplog.messages[0].startswith(said)
-    monkeypatch.setattr(plans, "free_shared_memory", lambda: None)
-    assert exchange_folder(1, tmp_path) == tmp_path / "weights"
-    assert "/dev/shm is not there" in caplog.messages[1]
-
-
-def test_as_many_bytes_are_wanted_as_are_written(tmp_path: Path) -> None:
-    arguments = parse(["train", "--recipe", "grpo", "--init", "tiny-sokoban"])
-    run = _open_run(arguments)[0]
-    assert run.init.path is not None
-    weights = load_model(run.init.path, "float32", "cpu").state_dict()
-    transfer = FolderTransfer(run.init.path, tmp_path)
-    asyncio.run(transfer.prepare(weights, 1))
-    (file,) = tmp_path.rglob("*.safetensors")
-    # Names and shapes are in it, too.
-    assert 0 < file.stat().st_size - sent_bytes(run) < 10_000
-    assert sent_bytes(replace(run, weights_dtype="bfloat16")) == sent_bytes(run) // 2
 
 
 def test_a_folder_of_the_users_stays_the_only_one(
