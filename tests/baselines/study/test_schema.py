@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from baselines.config.layers import RECIPES, names
 from baselines.study.claims import read_claims
 from baselines.study.current_tracks import current_tracks_of
 from baselines.study.custom import custom_methods
 from baselines.study.schema import Block, Cell, Study, cells_of, read_study
 from baselines.tracks.registry import load_track
 from benchmark.stability.collapse import WINDOW
+from benchmark.track_schema import RateGrid
 from tasks.errors import UserError
 
 STUDIES = Path(__file__).parents[3] / "baselines" / "studies"
@@ -85,6 +88,21 @@ def test_the_shipped_study_and_its_claims_can_be_run() -> None:
     assert sum(cell.track == "sokoban-standard" for cell in cells) == 13 * 3 + 5 * 2 + 4 * 3
     assert sum(cell.track == "sokoban-stress" for cell in cells) == stress
     assert sum(cell.track == "tir_math-standard" for cell in cells) == 9 * 3
+
+
+def test_the_papers_study_has_the_runs_that_its_claims_need() -> None:
+    cells = cells_of(read_study(STUDIES / "paper" / "table.yaml"))
+    planned = Counter((cell.track, cell.recipe) for cell in cells)
+    claims = read_claims(STUDIES / "paper" / "claims.yaml").claims
+    for claim in claims:
+        for recipe in claim.recipes:
+            assert planned[claim.track, recipe] >= claim.least_seeds, claim
+    # Ten methods in three environments, six in mathematics, and two masked forms.
+    assert len(planned) == 10 * 3 + 6 + 2
+    assert {recipe for _, recipe in planned} <= set(names(RECIPES))
+    for track in {track for track, _ in planned}:
+        assert load_track(track).init.sha256 is None
+        assert not isinstance(load_track(track).learning_rate, RateGrid)
 
 
 @pytest.mark.parametrize(
