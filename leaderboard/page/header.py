@@ -1,5 +1,6 @@
 """The head and the foot of the page: what it is, where it comes from, how it is cited."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from markupsafe import Markup
@@ -7,6 +8,7 @@ from markupsafe import Markup
 from benchmark.evaluation.protocol import OPTIONS
 from leaderboard.board.board import Board
 from leaderboard.board.published import LINK
+from leaderboard.board.rows import BoardRow
 from leaderboard.page.glossary import explained, explanations
 from leaderboard.page.markup import (
     block,
@@ -19,6 +21,7 @@ from leaderboard.page.markup import (
 )
 from leaderboard.page.methods import method_explanations
 from leaderboard.page.state import State, query_of
+from leaderboard.table import cells
 from tasks.texts import counted, plural
 
 TITLE: Final = "arlarena-bench leaderboard"
@@ -28,6 +31,7 @@ ABOUT: Final = (
 )
 _PAPER_BIBTEX: Final = """@misc{arlarena,
   title         = {ARLArena},
+  year          = {2026},
   eprint        = {2602.21534},
   archivePrefix = {arXiv},
 }"""
@@ -42,7 +46,7 @@ def header(board: Board) -> str:
         [
             "Agents trained with reinforcement learning: how often they succeed, and whether their "
             "training stays stable or ", explained("collapse", "collapses"),
-            f". {counted(trained, 'trained entry')} and {references}, "
+            f". {counted(trained, 'trained entry')}{_sizes(rows)} and {references}, "
             "every episode replayed.",
         ]
     )  # fmt: skip
@@ -54,6 +58,15 @@ def header(board: Board) -> str:
         explanations(),
         method_explanations(),
     )
+
+
+def _sizes(rows: Sequence[BoardRow]) -> str:
+    """How large the trained models are."""
+    sizes = [row.parameters for row in rows if row.kind == "trained" and row.parameters]
+    if not sizes:
+        return ""
+    ends = dict.fromkeys(cells.number(end, "parameters") for end in (min(sizes), max(sizes)))
+    return f" (models of {' to '.join(ends)} parameters)"
 
 
 def _links(board: Board) -> list[Markup]:

@@ -3,7 +3,8 @@
 Two entries are a pair for a dimension if they trained from the same init of the same base model,
 and their configurations are the same in all but that dimension and the learning rate, which may be
 tuned for each (`Choices.hashes`). Of several entries with all of that alike the one with most seeds
-counts, and of these the oldest.
+counts, and of these the oldest. Pairs on tracks of different kinds (`standard`, `stress`) are not
+averaged: what helps where training breaks can do nothing where it does not.
 
 What a choice adds to another one is the mean over their pairs of the difference of success. A pair
 has the interval of `benchmark.stats.paired`, as on every other page; two pairs have the interval of
@@ -64,6 +65,7 @@ class Contrast:
     Attributes:
         choice: The one; foreign text.
         over: The other; foreign text.
+        kind: Of the pairs' tracks, such as `standard`; empty off tracks.
         gains: Of each pair, success with the one minus success with the other, in [-1, 1].
         gain: Their mean with its 95% interval; without one both ends are NaN.
         method: Name of the interval.
@@ -74,6 +76,7 @@ class Contrast:
 
     choice: str
     over: str
+    kind: str
     gains: tuple[float, ...]
     gain: Interval
     method: str
@@ -136,7 +139,11 @@ def _dimension(
         and (found := [(each[choice], each[over]) for each in groups if {choice, over} <= {*each}])
     }
     chosen = _chosen(order, pairs, name)
-    contrasts = tuple(_contrast(board, panels, *names, pairs[names]) for names in chosen)
+    contrasts = tuple(
+        _contrast(board, panels, names, kind, found)
+        for names in chosen
+        for kind, found in _by_kind(pairs[names])
+    )
     shown = {choice for pair in chosen for choice in pair}
     alone = tuple(choice for choice in order if choice not in shown)
     return Dimension(name, contrasts, alone, len(rows) - len(known))
@@ -200,8 +207,20 @@ def _chosen(
     return sorted(found, key=lambda pair: (order.index(pair[0]), order.index(pair[1])))
 
 
+def _by_kind(pairs: Sequence[_Pair]) -> list[tuple[str, list[_Pair]]]:
+    """Pairs by the kind of their track: what its name has after the task."""
+    found: dict[str, list[_Pair]] = {}
+    for pair in pairs:
+        found.setdefault(pair[0].track.partition("-")[2], []).append(pair)
+    return sorted(found.items())
+
+
 def _contrast(
-    board: Board, panels: Sequence[PanelKey], choice: str, over: str, pairs: Sequence[_Pair]
+    board: Board,
+    panels: Sequence[PanelKey],
+    names: tuple[str, str],
+    kind: str,
+    pairs: Sequence[_Pair],
 ) -> Contrast:
     sides = [tuple(_sides(board, row, panels) for row in pair) for pair in pairs]
     found = [score_difference(*both) for both in sides]
@@ -209,8 +228,9 @@ def _contrast(
     several = len(gains) >= LEAST_PAIRS
     method = method_of(*(side for both in sides for each in both for side in each))
     return Contrast(
-        choice=choice,
-        over=over,
+        choice=names[0],
+        over=names[1],
+        kind=kind,
         gains=gains,
         gain=over_pairs(gains) if several else mean_of(found),
         method=OVER_PAIRS if several else method,

@@ -62,6 +62,13 @@ def equal_means(
     return tuple(means)
 
 
+def episodes_of(seeds: Sequence[SeedCurves]) -> float | None:
+    """Training episodes of an entry, mean over its seeds; None if the logs of some cannot say."""
+    found = [seed.of(EPISODES) for seed in seeds]
+    known = [played.values[-1] for played in found if played is not None]
+    return _mean(known) if known and len(known) == len(found) else None
+
+
 def _mean(shares: Sequence[float]) -> float:
     return sum(shares) / len(shares)
 

@@ -1,4 +1,4 @@
-"""What the board says first: the best method of every task, and who leads the chosen one."""
+"""What the board says first: who leads each task, and who leads the chosen one."""
 
 from collections import Counter
 from collections.abc import Container, Sequence
@@ -22,6 +22,7 @@ from leaderboard.page.query import panel_title
 from leaderboard.page.state import State, curves_of, panels_of_name, query_of
 from leaderboard.table import cells
 from leaderboard.table.columns import Line, dependable_of, panel_name, success_of, worst_of
+from leaderboard.table.equal import episodes_of, equal_means
 from leaderboard.table.paired import mean_difference
 from leaderboard.table.ranks import Rank, ranks
 from leaderboard.table.view import badges_of
@@ -29,11 +30,13 @@ from tasks.texts import counted
 
 _MOST_TRACKS: Final = 3
 _MOST_TIES: Final = 2
+_ALIKE: Final = 1.1
+"""Times as many training episodes that are not worth a word."""
 
 
 @lru_cache(maxsize=64)
 def summary(board: Board, state: State) -> str:
-    """The best method of every task and track, in one table that leads to each of them."""
+    """Who leads each task and track, in one table that links to each of them."""
     protocol = board.protocol(state.protocol) or board.protocols[0]
     known = State(protocol=protocol.name)
     mixed = _mixed(board, protocol)
@@ -55,15 +58,15 @@ def summary(board: Board, state: State) -> str:
         return ""
     heads = [
         Head(joined(["task, ", explained("track", "track")])),
-        Head("best method"),
+        Head("leader"),
         Head(joined(["success (%, ", explained("interval", "95% CI"), ")"])),
         Head(joined([explained("dependable", "dependable success"), " (%)"])),
         Head(joined(["seeds ", explained("collapse", "collapsed")])),
         Head("model, parameters"),
-        Head("methods run"),
+        Head("methods entered"),
         Head("entry"),
     ]
-    return page(table("The best method of every task", heads, rows, "lb-summary", True))
+    return page(table("Leaders by task", heads, rows, "lb-summary", True))
 
 
 def _mixed(board: Board, protocol: Protocol) -> dict[str, list[PanelFacts]]:
@@ -103,10 +106,15 @@ def _summary_row(
     go = query_of(replace(asked, protocol=protocol.name))
     size = cells.number(first.parameters, "parameters") if first.parameters else ""
     entry = query_of(State(tab="entry", protocol=protocol.name, entry=first.id))
-    below = below_init_chip(success.value, init_success(board, first, keys))
+    start = init_success(board, first, keys)
+    below = below_init_chip(success.value, start)
+    leader = joined([method(first.method), _ties(first, others)])
+    if start is not None and success.value <= start:
+        highest = joined(["highest: ", method(first.method)])
+        leader = joined(["none above the init", element("span", joined([" ", highest]), "lb-soft")])
     return [
         joined([link(go, title), " ", explained("track", element("span", line(kind), "lb-soft"))]),
-        joined([method(first.method), _ties(first, others)]),
+        leader,
         joined([cells.percent(success.value), _soft(_ends(success)), " ", below]),
         _best_dependable(placed, keys),
         seeds,
@@ -117,7 +125,7 @@ def _summary_row(
 
 
 def _methods_run(board: Board, rows: Sequence[BoardRow]) -> Markup:
-    """How many methods of a track were run, and how many of them lost a seed to a collapse."""
+    """How many methods of a track are on the board, and how many lost a seed to a collapse."""
     count = len({row.recipe for row in rows})
     grid = board.facts.grid
     said = f"{count} of {len(grid.recipes)}" if grid else str(count)
@@ -319,6 +327,7 @@ def _margin(
     found = mean_difference(board, first, second, panels)
     by = cells.points(found) if found else cells.UNKNOWN
     parts: list[Piece] = [f"; {by} points ahead of ", _entry(second, state, alike)]
+    parts.append(_cost(board, state, panels, first, second))
     if second in ties:
         parts.append(", a tie")
     further = [row for row in ties if row is not second]
@@ -327,6 +336,27 @@ def _margin(
         more = f" and {len(further) - 3} more" if len(further) > 3 else ""
         parts += ["; also tied: ", names, more]
     return joined(parts)
+
+
+def _cost(
+    board: Board, state: State, panels: Sequence[PanelKey], first: BoardRow, second: BoardRow
+) -> str:
+    """How many more episodes the first has trained on, if so, and what it leads by without them."""
+    curves = board.curves(first), board.curves(second)
+    mine, theirs = map(episodes_of, curves)
+    if not mine or not theirs or len(panels) != 1:
+        return ""
+    ratio = mine / theirs
+    if 1 / _ALIKE < ratio < _ALIKE:
+        return ""
+    said = f", with {ratio:.1f} times its training episodes"
+    protocol = board.protocol(state.protocol)
+    panel = protocol.panel(panels[0]) if protocol else None
+    known = {panel_name(panel): len(panel.episodes)} if panel else {}
+    for means in equal_means(*curves, known):
+        if means.by == "episodes" and means.difference is not None and means.panel in known:
+            said += f" ({cells.points(means.difference)} after equally many)"
+    return said
 
 
 def _collapses(row: BoardRow) -> Markup:

@@ -57,6 +57,8 @@ from tasks.texts import counted, plural
 _GROUPS: Final = ("success", "stability", "entry", "recipe", "proof")
 _COLLAPSE: Final = "collapse_rate"
 _CSV: Final = "leaderboard.csv"
+_RATED: Final = frozenset(column.name for column in COLUMNS if column.better is not None)
+"""Columns by which one entry is better than another, but for those of success."""
 _FLOOR: Final = 1e-9
 """Nats below which a mismatch is how sums were rounded."""
 _SHORT: Final = {
@@ -185,9 +187,9 @@ def _legend() -> Markup:
 
 
 def _apart(frame: pd.DataFrame, state: State) -> bool:
-    """Places are places within a track: where they decide, every track stands by itself."""
+    """Entries are compared within a track: sorted by how good they are, each stands by itself."""
     tracks = frame["track"][frame["kind"].isin(RANKED)].nunique()
-    return tracks > 1 and (state.sort in (SUCCESS, RANK) or "/" in state.sort)
+    return tracks > 1 and (state.sort == SUCCESS or "/" in state.sort or state.sort in _RATED)
 
 
 def _by_track(frame: pd.DataFrame) -> pd.DataFrame:
@@ -388,13 +390,14 @@ def _around(board: Board, protocol: str, panels: str) -> Markup:
 def _here(board: Board, state: State) -> dict[str, Piece]:
     """The best entry of each recipe on the chosen panels, to stand beside what was published.
 
-    Settings are not mixed: each stands with its track. Off tracks a recipe's name is a claim alone.
+    On tracks that are meant to be learned, as the paper's settings are: not on those that are made
+    to break methods. Off tracks a recipe's name is a claim alone.
     """
     keys = panels_of_name(board, state.protocol, state.panels)
     best: dict[str, tuple[float, str]] = {}
     for row in board.rows(state.protocol):
         found = success_of(row, keys) if row.kind == "trained" else None
-        if found is not None and row.track != OPEN:
+        if found is not None and row.track != OPEN and not row.track.endswith("-stress"):
             name = row.recipe.lower()
             best[name] = max((found.value, row.track), best.get(name, (0.0, "")))
     return {

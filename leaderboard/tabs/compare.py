@@ -28,6 +28,7 @@ from leaderboard.page.markup import (
     table,
     view_link,
 )
+from leaderboard.page.methods import method_name
 from leaderboard.page.state import State, query_of
 from leaderboard.table import cells
 from leaderboard.table.columns import COLUMNS, Line, panel_name
@@ -211,8 +212,7 @@ def _listed(
     ]
     heads = [
         Head(explained("panel", "panel")),
-        Head("first (%)", number=True),
-        Head("second (%)", number=True),
+        *_sides(first, second),
         Head("difference (points, 95% CI)", number=True),
         Head("interval", text="what it covers: episodes, and seeds where an entry has several"),
         *(tests if tested else []),
@@ -229,6 +229,17 @@ def _listed(
         "No p-value: the interval is over seeds, too; a test would cover only these checkpoints."
     )
     return listed if tested else listed + untested
+
+
+def _sides(first: BoardRow, second: BoardRow) -> list[Head]:
+    """Heads of two columns of success: by method, or by place where both have the same."""
+    names = [cells.text(method_name(row.method)) for row in (first, second)]
+    if names[0] == names[1]:
+        names = ["first", "second"]
+    texts = [f"success of the {place} entry" for place in ("first", "second")]
+    return [
+        Head(f"{name} (%)", number=True, text=text) for name, text in zip(names, texts, strict=True)
+    ]
 
 
 def _tested(first: BoardRow, second: BoardRow) -> bool:
@@ -266,8 +277,7 @@ def _while_training(
         return NOTHING
     heads = [
         Head("after"),
-        Head("first (%)", number=True),
-        Head("second (%)", number=True),
+        *_sides(first, second),
         Head("difference (points, 95% CI)", number=True),
     ]
     rows = [
@@ -340,8 +350,7 @@ def _differing(
     heads = [
         Head("episode"),
         Head(cells.text(panel.category_name)),
-        Head("first (%)", number=True, text="solved plays of the first entry"),
-        Head("second (%)", number=True, text="solved plays of the second entry"),
+        *_sides(first, second),
         Head("turns"),
     ]
     name = panel_name(panel)

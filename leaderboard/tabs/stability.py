@@ -287,6 +287,7 @@ def _estimate(dimension: str, contrast: Contrast) -> dict[str, Any]:
     ends = (found.low, found.high) if not math.isnan(found.low) else (found.value, found.value)
     value, low, high = (100 * each for each in (found.value, *ends))
     name = f"{cells.text(contrast.choice)} over {cells.text(contrast.over)}"
+    name += f", {cells.text(contrast.kind)}" if contrast.kind else ""
     parts = [100 * gain for gain in contrast.gains] if len(contrast.gains) > 1 else []
     said = f"{name}: {_gain(contrast)} points ({_trainings(contrast)})"
     return {
@@ -310,6 +311,7 @@ def _contrasts(dimension: Dimension) -> Markup:
     heads = [
         Head("choice"),
         Head("over"),
+        Head(explained("track", "tracks")),
         Head("gain (points, 95% CI)", number=True),
         Head("interval"),
         Head("runs"),
@@ -321,6 +323,7 @@ def _contrasts(dimension: Dimension) -> Markup:
         [
             line(each.choice),
             line(each.over),
+            line(each.kind or cells.UNKNOWN),
             _gain(each),
             each.method,
             _trainings(each),

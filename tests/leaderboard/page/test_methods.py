@@ -9,6 +9,7 @@ from baselines.config.layers import RECIPES
 from leaderboard.page.header import header
 from leaderboard.page.methods import METHODS, method, method_name, short_tracks
 from tests.leaderboard.conftest import SOKOBAN, Boards, first
+from tests.leaderboard.pages import text_of
 from tests.support.board_rows import board_row
 
 SHIPPED = {path.stem: yaml.safe_load(path.read_text("utf-8")) for path in RECIPES.glob("*.yaml")}
@@ -39,6 +40,16 @@ def test_a_method_opens_its_explanation_and_a_foreign_one_is_a_text(boards: Boar
     assert replace(row, kind="policy", recipe="expert").method == "expert"
     page = header(boards(row))
     assert 'id="lb-word-method-dr_grpo"' in page
+
+
+def test_the_head_says_how_large_the_models_are(boards: Boards) -> None:
+    rows = [
+        board_row(f"2026010{day}_a{day}", {SOKOBAN: [first(20)]}, parameters=size)
+        for day, size in ((1, 407_904), (2, 4_000_000_000))
+    ]
+    said = text_of(header(boards(*rows)))
+    assert "2 trained entries (models of 408K to 4B parameters) and 0 references" in said
+    assert "1 trained entry (models of 408K parameters)" in text_of(header(boards(rows[0])))
 
 
 def test_tracks_of_one_task_are_told_apart_by_their_kind() -> None:

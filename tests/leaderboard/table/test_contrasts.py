@@ -89,6 +89,20 @@ def test_a_pair_by_hand(boards: Boards) -> None:
     assert (found.alone, found.unknown) == ((), 0)
 
 
+def test_tracks_of_different_kinds_are_not_averaged(boards: Boards) -> None:
+    rows = [
+        entry(1, PLAIN, 50, track="sokoban-standard"),
+        entry(2, GSPO, 50, track="sokoban-standard"),
+        entry(3, PLAIN, 10, track="sokoban-stress"),
+        entry(4, GSPO, 40, track="sokoban-stress"),
+    ]
+    found = clipping(boards, *rows).contrasts
+    assert [(each.kind, each.gains) for each in found] == [
+        ("standard", (0.0,)),
+        ("stress", pytest.approx((0.3,))),
+    ]
+
+
 def test_a_single_seed_has_the_interval_over_episodes(boards: Boards) -> None:
     rows = [entry(1, PLAIN, 50), entry(2, GSPO, 60)]
     (contrast,) = clipping(boards, *rows).contrasts

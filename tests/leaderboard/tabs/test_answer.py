@@ -13,7 +13,13 @@ from leaderboard.board.board import Board, load
 from leaderboard.board.file import PARQUET, BoardContent, parquet_bytes
 from leaderboard.board.protocols import BoardFacts, Grid, StudyRun
 from leaderboard.board.rows import DependableSuccess, FullRow, Model
-from leaderboard.board.training_rows import EventCount, NamedValue, Spark, Stability
+from leaderboard.board.training_rows import (
+    EventCount,
+    NamedValue,
+    SeedCurves,
+    Spark,
+    Stability,
+)
 from leaderboard.page.header import footer
 from leaderboard.page.marks import below_init_chip, collapse_chip, interval_bar, sparkline
 from leaderboard.page.query import choices_of
@@ -27,6 +33,7 @@ from leaderboard.tabs.plane import plane
 from leaderboard.tabs.stability import against_chart
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, Boards, first
 from tests.leaderboard.pages import rows_of, text_of
+from tests.leaderboard.table.test_equal import training
 from tests.support.board_rows import board_content, board_of, board_row
 
 STATE = State(protocol="v1", panels="sokoban/builtin")
@@ -52,6 +59,11 @@ def trained(entry: str, recipe: str, solved: int, collapsed: int, retention: flo
         f"20260101_{entry}", {SOKOBAN: [first(solved)] * 3}, (found, ()), recipe=recipe,
         track="sokoban-standard", init=START,
     )  # fmt: skip
+
+
+def with_curves(row: FullRow, seed: SeedCurves) -> FullRow:
+    """An entry each of whose seeds trained like this."""
+    return replace(row, curves=(seed,) * len(row.checkpoints))
 
 
 def test_who_leads_by_how_much_and_what_collapsed(boards: Boards) -> None:
@@ -106,6 +118,28 @@ def test_the_summary_has_the_best_method_of_every_task(boards: Boards) -> None:
     assert summary(boards(start()), STATE) == ""
 
 
+def test_a_leader_below_its_init_is_not_called_the_best(boards: Boards) -> None:
+    board = boards(trained("a", "sampo", 20, 0, 0.9), trained("b", "cispo", 10, 3, 0.1), start())
+    (row,) = rows_of(summary(board, State(protocol="v1")))
+    assert row[1] == "none above the init highest: SAMPO"
+    better = boards(trained("a", "sampo", 21, 0, 0.9), start())
+    (row,) = rows_of(summary(better, State(protocol="v1")))
+    assert row[1].startswith("SAMPO")
+
+
+def test_a_lead_says_what_it_cost(boards: Boards) -> None:
+    plain = training({0: 0.2, 2: 0.5, 4: 0.6}, [64] * 4)
+    dynamic = training({0: 0.2, 1: 0.3, 2: 0.5, 4: 0.8}, [192] * 4)
+    cheap, dear = (trained(name, recipe, solved, 0, 0.9)
+                   for name, recipe, solved in (("a", "grpo", 60), ("b", "sampo", 80)))  # fmt: skip
+    said = text_of(answer(boards(with_curves(cheap, plain), with_curves(dear, dynamic)), STATE))
+    assert "points ahead of GRPO , with 3.0 times its training episodes (" in said
+    # GRPO ends at 60% after 256 episodes; SAMPO was between 30 (192 episodes) and 50% (384) then.
+    assert "(\u221223.3 [" in said and "] after equally many)" in said
+    alike = text_of(answer(boards(with_curves(cheap, plain), with_curves(dear, plain)), STATE))
+    assert "training episodes" not in alike
+
+
 def test_usual_tracks_come_before_stress_and_open_ones() -> None:
     tracks = {"open": 9, "sokoban-stress": 5, "sokoban-standard": 2, "webshop-standard": 3}
     tracks |= {"all-async-4": 7, "sokoban-specialist": 6, "sokoban-sweep-x3": 5}
@@ -126,6 +160,8 @@ def test_places_within_a_track_stand_below_its_name(boards: Boards) -> None:
 
     apart = ["Track sokoban-standard", "a", "b", "Track sokoban-stress", "c"]
     assert order()[:5] == order(sort="sokoban/builtin")[:5] == apart
+    # Whatever says how good an entry is, is compared within a track.
+    assert order(sort="retention")[:5] == apart
     assert order(sort="name")[:3] == ["a", "b", "c"]
     assert order(track="sokoban-standard")[:2] == ["a", "b"]
 
@@ -277,7 +313,8 @@ def test_the_best_entry_beside_a_published_one_names_its_track(boards: Boards) -
     stress = replace(trained("b", "grpo", 90, 0, 0.9), track="sokoban-stress")
     board = boards(trained("a", "grpo", 80, 0, 0.9), stress)
     said = text_of(board_page(board, STATE))
-    assert "GRPO 83.90 90.0 sokoban-stress Qwen3-4B-VL-Instruct-RFT" in said
+    # A track that is made to break methods is not what the paper trained on.
+    assert "GRPO 83.90 80.0 sokoban-standard Qwen3-4B-VL-Instruct-RFT" in said
 
 
 def test_a_recipe_on_no_track_is_as_declared_and_no_best_method(boards: Boards) -> None:
