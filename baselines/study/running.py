@@ -158,10 +158,12 @@ def _wait_for_earlier(cells: Sequence[Cell], setting: StudySetting) -> None:
 def _outlived(folder: Path) -> bool:
     """Whether a run's process of an earlier study is still there."""
     try:
-        return read_state(folder).is_running
+        state = read_state(folder)
     except UserError:
         # A damaged file is reported when its run is begun.
         return False
+    # Where it is not known when the process began, its number can be another one's by now.
+    return state.is_running and state.began is not None
 
 
 def _free_slot(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from baselines.launch.child import process_start
 from baselines.launch.slots import NO_GPUS, GpuSlots, deal_gpus
 from baselines.study.current_tracks import current_tracks_of
 from baselines.study.running import OUTPUT, run_cells
@@ -80,7 +81,9 @@ def test_a_process_of_a_study_that_was_killed_is_waited_for(
     shell = subprocess.run(
         ["/bin/sh", "-c", "sleep 2 >/dev/null & echo $!"], stdout=subprocess.PIPE, check=True
     )
-    write_state(folder, RunState(cpu_seconds={}, pid=int(shell.stdout), failure=None))
+    pid = int(shell.stdout)
+    state = RunState(cpu_seconds={}, pid=pid, began=process_start(pid), failure=None)
+    write_state(folder, state)
     _, why = made(tmp_path, [cell], "raise SystemExit(3)", NO_GPUS, 1)
     assert time.monotonic() - began > 2
     assert "waiting for 1 run of a study that was killed" in caplog.text
