@@ -18,13 +18,7 @@ from baselines.study.schema import INIT, Cell
 from benchmark.logs.curves import RunCurves, run_curves_of
 from benchmark.logs.equal_progress import SUCCESS, By, equal_success, progress_of
 from benchmark.logs.training_log import TrainingLog
-from benchmark.stability.collapse import (
-    KEPT,
-    LEARNED,
-    WINDOW,
-    collapse_update,
-    judged_success,
-)
+from benchmark.stability.collapse import WINDOW, collapse_update, halved_on, judged_success
 from benchmark.stability.run_end import early_stop
 from benchmark.stats.arrays import Values
 from benchmark.stats.crossed import crossed_difference
@@ -103,7 +97,7 @@ class RecipeRuns:
         Of several tasks with those on which they do; `MEAN` is their mean.
         Collapse is judged by a mean over several validations, which does not see a late loss.
         """
-        found = {run.cell.seed: _halved(run.log) for run in self.runs if run.log is not None}
+        found = {run.cell.seed: halved_of(run.log) for run in self.runs if run.log is not None}
         return {seed: where for seed, where in found.items() if where}
 
     @property
@@ -387,17 +381,11 @@ def shows_collapse(log: TrainingLog) -> bool:
     return collapse_of(log) is not None or len(judged_success(log)) > WINDOW
 
 
-def _halved(log: TrainingLog) -> tuple[str, ...]:
-    """Tasks, or the mean over them, whose success is at half of its best in the end."""
+def halved_of(log: TrainingLog) -> tuple[str, ...]:
+    """Tasks, or the mean over them, on which a run has `halved`; none of one that collapsed."""
     if collapse_of(log) is not None:
         return ()
-    where = []
-    for name, points in run_curves_of(log).curves.items():
-        curve, _, panel = name.partition("@")
-        known = points.values[np.isfinite(points.values)].tolist()
-        if curve == SUCCESS and known and known[-1] <= KEPT * max(known) >= KEPT * LEARNED:
-            where.append(panel.partition(".")[0] or MEAN)
-    return tuple(where)
+    return tuple(panel.partition(".")[0] or MEAN for panel in halved_on(run_curves_of(log)))
 
 
 def _side(played: Sequence[Mapping[str, bool]], track: str = "") -> Side:

@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import TypeGuard
 
+from benchmark.logs.curves import RunCurves
+from benchmark.logs.equal_progress import SUCCESS
 from benchmark.logs.training_log import TrainingLog
 from benchmark.stats.formatting import percent_text
 
@@ -139,6 +141,31 @@ def fall_step(success: Curve) -> int | None:
     learned = best - start >= LEARNED - _TIE
     level = start + KEPT * (best - start) if learned else KEPT * best
     return next(at for at in known[-WINDOW:] if (success[at] or 0.0) <= level + _TIE)
+
+
+def halved(success: Curve) -> bool:
+    """Whether a success curve ends at half of its best value or below, which was 0.10 or more.
+
+    Not smoothed: the rules of collapse look at a mean over 3 evaluations, which does not see a late
+    loss. Of a run that has collapsed this says nothing new.
+
+    Source: this project's definition.
+
+    Args:
+        success: As for `collapse_step`.
+    """
+    known = [value for value in success if _measured(value)]
+    return bool(known) and known[-1] <= KEPT * max(known) >= KEPT * LEARNED
+
+
+def halved_on(run: RunCurves) -> tuple[str, ...]:
+    """Panels on which a run is `halved`; the mean over all of a run on several tasks is empty."""
+    found = [(*name.partition("@"), points) for name, points in run.curves.items()]
+    return tuple(
+        panel
+        for curve, _, panel, points in found
+        if curve == SUCCESS and halved(points.values.tolist())
+    )
 
 
 def format_collapse_step(valid: Curve) -> int | None:

@@ -33,6 +33,8 @@ import numpy as np
 
 from benchmark.logs.curves import Points
 from benchmark.stability.precursors import first_movers
+from benchmark.stats.intervals import Interval
+from benchmark.stats.paired import Side, difference
 from tasks.seeding import stable_seed
 
 _ROUND: Final = Context(prec=2, rounding=ROUND_CEILING)
@@ -225,10 +227,27 @@ def false_alarm(run: WatchedRun, rule: Rule) -> Fraction:
         run: It is healthy, and one of the `comparable` runs.
         rule: What raises the alarm.
     """
-    at = alarm_at(run, rule)
-    if at is None:
-        return Fraction()
-    return Fraction(sum(at < fall for fall in run.falls), len(run.falls))
+    return share_after(alarm_at(run, rule), run.falls)
+
+
+def share_after(at: int | None, falls: Sequence[int]) -> Fraction:
+    """Share of some falls, at least one, that come after an alarm; 0 without an alarm."""
+    return Fraction() if at is None else Fraction(sum(at < fall for fall in falls), len(falls))
+
+
+def margin(warned: int, collapsed: int, false_alarms: Fraction, healthy: int) -> Interval:
+    """Share of warnings minus that of false alarms, with its 95% interval.
+
+    Args:
+        warned: Collapsed runs that were warned of.
+        collapsed: Collapsed runs, at least one.
+        false_alarms: Healthy runs with an alarm, as in `Outcome`.
+        healthy: Healthy runs, at least one.
+    """
+    return difference(
+        Side.of_rates([warned / collapsed], collapsed),
+        Side.of_rates([float(false_alarms / healthy)], healthy),
+    )
 
 
 def alarms(rule: Rule, runs: Sequence[WatchedRun]) -> int:

@@ -37,12 +37,10 @@ def moved_at(curve: Points, log_scale: bool = False) -> int | None:
     Returns:
         An update; None if it never does, or there are too few values.
     """
-    steps, values = curve.steps, curve.values
-    if log_scale:
-        keep = ~(values <= 0)
-        steps, values = steps[keep], np.log(values[keep])
-    if values.size <= FIRST or not np.isfinite(values[:FIRST]).all():
+    compared = _compared(curve, log_scale)
+    if compared is None:
         return None
+    steps, values = compared.steps, compared.values
     middle = float(np.median(values[:FIRST]))
     limit = max(TIMES * float(np.abs(values[:FIRST] - middle).max()), _LEAST)
     away = ~(np.abs(values - middle) <= limit)
@@ -50,6 +48,33 @@ def moved_at(curve: Points, log_scale: bool = False) -> int | None:
         if away[place : place + PATIENCE].all():
             return int(steps[place])
     return None
+
+
+def first_judged(curve: Points, log_scale: bool = False) -> int | None:
+    """The first update at which a signal can be found to have moved.
+
+    A run that collapses no later than this could show no warning: it is not one without.
+
+    Args:
+        curve: As for `moved_at`.
+        log_scale: Likewise; the values that are left out make it later.
+
+    Returns:
+        An update; None if there are too few values, or the first ones are not finite.
+    """
+    compared = _compared(curve, log_scale)
+    return None if compared is None else int(compared.steps[FIRST])
+
+
+def _compared(curve: Points, log_scale: bool) -> Points | None:
+    """What is compared with its first values; None if that is not possible at any update."""
+    steps, values = curve.steps, curve.values
+    if log_scale:
+        keep = ~(values <= 0)
+        steps, values = steps[keep], np.log(values[keep])
+    if values.size < FIRST + PATIENCE or not np.isfinite(values[:FIRST]).all():
+        return None
+    return Points(steps, values)
 
 
 def first_movers(moves: Mapping[str, int | None]) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """Formats rates, differences and tests in messages, tables and Markdown pages."""
 
+from fractions import Fraction
 from typing import Final
 
 from benchmark.stats.intervals import Interval
@@ -33,6 +34,12 @@ def with_unit(value: str, unit: str) -> str:
 def whole_percent(share: float) -> str:
     """A share in percent without decimals and without the sign: where only its size matters."""
     return f"{100 * share:z.0f}"
+
+
+def count_text(count: int | Fraction, number: int) -> str:
+    """How many of a number, such as `4 of 43`; with a decimal where it is no whole number."""
+    shown = f"{float(count):.1f}" if count.denominator > 1 else f"{count}"
+    return f"{shown} of {number}"
 
 
 def rate_text(value: float, low: float, high: float) -> str:

@@ -10,7 +10,6 @@ from baselines.study.methods import TrackResults
 from baselines.study.pages.halves import (
     NOTHING,
     Half,
-    count_text,
     half_of,
     halves_of,
     lead_text,
@@ -34,6 +33,7 @@ from benchmark.stability.early_warning import (
     outcome,
     warning_at,
 )
+from benchmark.stats.formatting import count_text
 from tasks.errors import UserError
 from tasks.texts import counted
 

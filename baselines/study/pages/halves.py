@@ -16,7 +16,7 @@ from benchmark.stability.early_warning import (
     halves,
     rules_of,
 )
-from benchmark.stats.formatting import range_text
+from benchmark.stats.formatting import count_text, range_text
 from benchmark.stats.intervals import wilson_rate
 
 HALVES: Final = ("first", "second")
@@ -73,12 +73,6 @@ def limit_text(rule: Rule) -> str:
         if rule.limit == 1
         else f"{side} {rule.limit:g} times its first value"
     )
-
-
-def count_text(count: int | Fraction, number: int) -> str:
-    """How many of a number, such as `4 of 43`; with a decimal where it is no whole number."""
-    shown = f"{float(count):.1f}" if count.denominator > 1 else f"{count}"
-    return f"{shown} of {number}"
 
 
 def share_text(count: int | Fraction, number: int) -> str:

@@ -9,7 +9,6 @@ import numpy as np
 
 from baselines.study.pages.halves import (
     Half,
-    count_text,
     halves_of,
     lead_text,
     limit_text,
@@ -23,11 +22,11 @@ from benchmark.stability.early_warning import (
     WatchedRun,
     alarm_at,
     alarms,
+    margin,
     outcome,
 )
-from benchmark.stats.formatting import points_text
+from benchmark.stats.formatting import count_text, points_text
 from benchmark.stats.intervals import Interval
-from benchmark.stats.paired import Side, difference
 from tasks.texts import counted
 
 SPLITS: Final = 100
@@ -100,10 +99,7 @@ def _verdict(done: Outcome, within: Outcome, drawn: Sequence[Fraction]) -> str:
 
 def _margin(done: Outcome) -> Interval:
     """Share of warnings minus that of false alarms."""
-    return difference(
-        Side.of_rates([len(done.leads) / done.collapsed], done.collapsed),
-        Side.of_rates([float(done.false_alarms / done.healthy)], done.healthy),
-    )
+    return margin(len(done.leads), done.collapsed, done.false_alarms, done.healthy)
 
 
 def _above_zero(done: Outcome) -> bool:

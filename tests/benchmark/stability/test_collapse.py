@@ -2,16 +2,20 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmark.logs.curves import Points, RunCurves
 from benchmark.stability.collapse import (
     Curve,
     collapse_step,
     diverged,
     fall_step,
     format_collapse_step,
+    halved,
+    halved_on,
     reward_std_stop,
     running_best,
     should_stop,
@@ -34,6 +38,36 @@ def test_what_was_not_measured_is_passed_over() -> None:
         None, 0.25, None, 0.5, None, 0.5, 0.75,
     ]  # fmt: skip
     assert running_best([None, 0.25, NAN, 0.75, 0.5]) == [None, 0.25, 0.25, 0.75, 0.75]
+
+
+@pytest.mark.parametrize(
+    ("success", "is_halved"),
+    [
+        ([0.2, 0.6, 0.6, 0.3], True),
+        ([0.2, 0.6, 0.6, 0.31], False),
+        ([0.2, 0.6, 0.1, 0.6], False),
+        ([0.2, 0.6, None, 0.3, NAN], True),  # the last that was measured
+        ([0.0, 0.1, 0.05], True),
+        ([0.0, 0.09, 0.0], False),  # half of so little means nothing
+        ([], False),
+    ],
+)
+def test_a_late_loss_is_halved(success: list[float | None], is_halved: bool) -> None:
+    assert halved(success) is is_halved
+
+
+def test_a_run_is_halved_on_some_of_its_panels() -> None:
+    curves = {
+        "validation/success": [0.5, 0.4],
+        "validation/success@sokoban.builtin": [0.6, 0.3],
+        "validation/success@tir_math.builtin": [0.4, 0.5],
+        "validation/format_ok": [1.0, 0.1],
+    }
+    run = RunCurves(
+        "a", "arlarena-bench", "grpo", 0,
+        {name: Points(np.array([0, 3]), np.array(each)) for name, each in curves.items()},
+    )  # fmt: skip
+    assert halved_on(run) == ("sokoban.builtin",)
 
 
 def test_a_window_of_nothing_is_refused() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmark.logs.curves import Points
-from benchmark.stability.precursors import first_movers, median_lead, moved_at
+from benchmark.stability.precursors import first_judged, first_movers, median_lead, moved_at
 
 BEGIN = [1.0, 1.2, 0.8, 1.0, 1.1]
 """Median 1.0, furthest 0.2: beyond 0.6 from 1.0 it has moved."""
@@ -42,6 +42,14 @@ def test_too_short_or_constant_is_no_move() -> None:
     assert moved_at(points(*BEGIN)) is None
     assert moved_at(points(*[0.3] * 20)) is None
     assert moved_at(points(math.nan, *BEGIN, 9.0, 9.0)) is None
+
+
+def test_the_first_update_that_is_judged_comes_after_five_and_before_another() -> None:
+    assert first_judged(points(*BEGIN, 9.0, 9.0)) == 6
+    assert first_judged(points(*BEGIN, 9.0)) is None
+    # A value without a logarithm makes it later.
+    assert first_judged(points(0.0, *BEGIN, 9.0, 9.0), log_scale=True) == 7
+    assert first_judged(points(math.nan, *BEGIN, 9.0, 9.0)) is None
 
 
 def test_who_moved_first_and_how_much_earlier() -> None:

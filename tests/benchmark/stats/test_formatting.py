@@ -1,6 +1,9 @@
 """How numbers are written."""
 
+from fractions import Fraction
+
 from benchmark.stats.formatting import (
+    count_text,
     p_text,
     percent_text,
     points_digits,
@@ -31,6 +34,11 @@ def test_a_difference_is_in_points_with_its_sign() -> None:
 def test_what_rounds_to_zero_says_on_which_side_it_is() -> None:
     assert points_text(Interval(-0.0001, -0.0003, 0.0002)) == "-0.0 [-0.0, +0.0]"
     assert points_text(Interval(0.0, -0.0, 0.0)) == "+0.0 [+0.0, +0.0]"
+
+
+def test_a_count_has_a_decimal_where_it_is_a_sum_of_shares() -> None:
+    assert (count_text(4, 43), count_text(Fraction(4), 43)) == ("4 of 43", "4 of 43")
+    assert count_text(Fraction(5, 3), 4) == "1.7 of 4"
 
 
 def test_a_small_p_value_is_not_shown_as_zero() -> None:
