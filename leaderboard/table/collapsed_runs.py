@@ -1,13 +1,23 @@
-"""All training runs of a board that collapsed, and which signal moved before they did."""
+"""All training runs of a board that collapsed, and which signal moved before they did.
 
+Smoothing delays a collapse: what moves between the first validation that shows the loss (the fall,
+`benchmark.stability.collapse.fall_step`) and the collapse warns of nothing. So only moves before
+the fall count, as in `benchmark.stability.early_warning`.
+"""
+
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 
 from benchmark.logs.curves import Points
-from benchmark.stability.precursors import FIRST, first_movers, median_lead, moved_at
+from benchmark.stability.collapse import fall_step
+from benchmark.stability.early_warning import margin, share_after
+from benchmark.stability.precursors import first_judged, first_movers, median_lead, moved_at
+from benchmark.stats.intervals import Interval
 from leaderboard.board.board import Board
 from leaderboard.board.curves import SIGNALS
 from leaderboard.board.rows import BoardRow, PanelKey
@@ -23,13 +33,16 @@ class CollapsedRun:
         row: Its entry.
         curves: Its curves.
         step: The update at which it collapsed.
-        moves: By signal of `SIGNALS` that its log has: the update at which it moved; None if it did
-            not before the collapse. Empty if that came before a signal can be judged.
+        fall: The update of the first validation that shows the loss, at most `step`.
+        moves: By signal of `SIGNALS` that could have moved before the fall: the update at which it
+            did; None if it did not. A signal is not there if the log does not have it, or if the
+            run fell no later than at the first update at which the signal is judged.
     """
 
     row: BoardRow
     curves: SeedCurves
     step: int
+    fall: int
     moves: Mapping[str, int | None]
 
     @property
@@ -44,12 +57,13 @@ class SignalSummary:
 
     Attributes:
         name: In `SIGNALS`.
-        known: Runs that collapsed whose logs have it.
-        moved: Those in which it moved before the collapse.
+        known: Runs that collapsed in which it could have moved before their fall.
+        moved: Those in which it did.
         first: Those in which nothing moved before it.
-        lead: Updates from its move to the collapse, median over the runs in which it moved.
-        held: Runs that did not collapse, on tracks with a collapse, whose logs have it.
-        false_alarms: Those in which it moved all the same.
+        lead: Updates from its move to the fall, median over the runs in which it moved.
+        held: Runs that did not collapse, on tracks with such a run, in which it could have moved.
+        false_alarms: Those in which it moved all the same, each watched as long as the `known` runs
+            of its track (`benchmark.stability.early_warning.share_after`): a sum of shares.
     """
 
     name: str
@@ -58,13 +72,20 @@ class SignalSummary:
     first: int
     lead: float | None
     held: int
-    false_alarms: int
+    false_alarms: Fraction
 
     @property
     def excess(self) -> float:
         """Share of collapses that it moved before, minus its share of false alarms."""
         share = self.moved / self.known if self.known else 0.0
-        return share - (self.false_alarms / self.held if self.held else 0.0)
+        return share - (float(self.false_alarms / self.held) if self.held else 0.0)
+
+    @property
+    def margin(self) -> Interval | None:
+        """The same with its 95% interval; None without runs of both kinds."""
+        if not self.known or not self.held:
+            return None
+        return margin(self.moved, self.known, self.false_alarms, self.held)
 
 
 @lru_cache(maxsize=8)
@@ -77,24 +98,35 @@ def collapsed_runs(board: Board, protocol: str) -> tuple[CollapsedRun, ...]:
             continue
         for curves in board.curves(row):
             if curves.collapsed and curves.collapse_step is not None:
-                step = curves.collapse_step
-                found.append(CollapsedRun(row, curves, step, _moves(curves, step)))
+                fall = _fall(curves, curves.collapse_step)
+                moves = {
+                    name: at if at is not None and at < fall else None
+                    for name, (start, at) in _moves(curves).items()
+                    if start < fall
+                }
+                found.append(CollapsedRun(row, curves, curves.collapse_step, fall, moves))
     return tuple(found)
 
 
-def _moves(curves: SeedCurves, collapse: int | None) -> dict[str, int | None]:
-    """When every signal moved; before the collapse, if there was one."""
-    moves: dict[str, int | None] = {}
-    if collapse is not None and collapse <= FIRST:
-        # Nothing was seen of it before: no signal can be judged.
-        return moves
+def _fall(curves: SeedCurves, collapse: int) -> int:
+    """The first validation that shows the loss; the collapse where the curve does not say."""
+    success = curves.of("success")
+    if success is None or success.measured > len(success.steps):
+        return collapse
+    place = fall_step(success.values)
+    return collapse if place is None else min(success.steps[place], collapse)
+
+
+def _moves(curves: SeedCurves) -> dict[str, tuple[int, int | None]]:
+    """From when every signal is judged, and when it moved; without those that cannot be judged."""
+    moves = {}
     for name, kind in SIGNALS.items():
         series = curves.of(name)
         if series is not None:
             points = Points(np.array(series.steps, np.int64), np.array(series.values, np.float64))
-            at = moved_at(points, kind.log_scale)
-            late = at is not None and collapse is not None and at >= collapse
-            moves[name] = None if late else at
+            start = first_judged(points, kind.log_scale)
+            if start is not None:
+                moves[name] = start, moved_at(points, kind.log_scale)
     return moves
 
 
@@ -102,14 +134,21 @@ def _moves(curves: SeedCurves, collapse: int | None) -> dict[str, int | None]:
 def signal_summaries(board: Board, protocol: str) -> tuple[SignalSummary, ...]:
     """Every signal over all runs; the one that tells most of a collapse comes first.
 
+    Those without anything to compare with come last.
+
     A signal that moves in every run, such as a KL that grows with training, moves before every
-    collapse, too: runs that did not collapse say how much that means. Those of tracks without any
+    collapse, too: runs that did not collapse say how much that means. They are watched as long as
+    those that did, since a longer run has more time to move in. Those of tracks without any
     collapse are left out: what tells tracks apart would look like a warning.
     """
     found = collapsed_runs(board, protocol)
+    falls: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for each in found:
+        for name in each.moves:
+            falls[each.row.track, name].append(each.fall)
     tracks = {each.row.track for each in found}
     held = [
-        _moves(curves, None)
+        (row.track, _moves(curves))
         for row in board.rows(protocol)
         if row.stability is not None and row.track in tracks
         for curves in board.curves(row)
@@ -118,15 +157,18 @@ def signal_summaries(board: Board, protocol: str) -> tuple[SignalSummary, ...]:
     rows = []
     for name in SIGNALS:
         known = [each for each in found if name in each.moves]
-        leads = [each.step - at for each in known if (at := each.moves[name]) is not None]
+        leads = [each.fall - at for each in known if (at := each.moves[name]) is not None]
         first = sum(name in each.first for each in known)
-        others = [moves[name] is not None for moves in held if name in moves]
-        rows.append(
-            SignalSummary(
-                name, len(known), len(leads), first, median_lead(leads), len(others), sum(others)
-            )
-        )
-    return tuple(sorted(rows, key=lambda row: (-row.excess, -row.first)))
+        others = []
+        for track, moves in held:
+            start, moved = moves.get(name, (None, None))
+            if start is not None:
+                later = [fall for fall in falls[track, name] if start < fall]
+                others += [share_after(moved, later)] if later else []
+        false = sum(others, Fraction())
+        lead = median_lead(leads)
+        rows.append(SignalSummary(name, len(known), len(leads), first, lead, len(others), false))
+    return tuple(sorted(rows, key=lambda row: (not row.held, -row.excess, -row.first)))
 
 
 def lost_level(board: Board, row: BoardRow, init: BoardRow | None) -> tuple[PanelKey, str] | None:

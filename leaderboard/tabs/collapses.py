@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 from markupsafe import Markup
 
+from benchmark.stats.formatting import count_text, points_text
 from leaderboard.board.board import Board
 from leaderboard.board.curves import SIGNALS
 from leaderboard.board.rows import BoardRow, PanelKey
@@ -22,6 +23,7 @@ from leaderboard.page.markup import (
     line,
     link,
     note,
+    outside,
     page,
     table,
     view_link,
@@ -37,14 +39,20 @@ from leaderboard.table.collapsed_runs import (
 )
 from leaderboard.tabs.answer import init_of_entry
 from leaderboard.tabs.curve_charts import axis_of, not_measured
-from tasks.texts import counted
+from tasks.texts import counted, plural
 
 BEFORE, AFTER = 30, 10
 """Updates before and after the collapse that are drawn."""
-MOST_DRAWN: Final = 12
-"""Runs that are drawn one by one; the median is of all."""
+MANY: Final = 12
+"""Runs above which lines are thin, and the list of the runs is folded."""
+MOST_DRAWN: Final = 60
+"""Runs that are drawn one by one, in even steps through all; the median is of all."""
+STUDY: Final = "baselines/results/early_warning.md"
+"""The study's page on the same question: a rule, tested on runs that it was not chosen on."""
 LEAST_RUNS: Final = 3
 """Runs without which there is no median, and no signal is named."""
+_FEW: Final = {"strokeWidth": 1.4, "opacity": 0.6}
+"""How the lines of a few runs are drawn."""
 
 
 @lru_cache(maxsize=8)
@@ -58,9 +66,16 @@ def collapses_lead(board: Board, state: State) -> str:
     )
     about += f"runs, and {LEAST_RUNS} or more, have a value. The dashed line is the "
     return page(
-        element("p", _answer(found, signal_summaries(board, state.protocol)), "lb-answer"),
-        note(joined([about, explained("collapse", "collapse"), "."])),
-    )
+        element("p", _answer(board, found, signal_summaries(board, state.protocol)), "lb-answer"),
+        note(
+            joined(
+                [
+                    about, explained("collapse", "collapse"),
+                    ", by smoothed success: the loss itself shows up to two validations earlier.",
+                ]
+            )
+        ),
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=8)
@@ -76,11 +91,16 @@ def collapses_page(board: Board, state: State) -> str:
                 [
                     "A signal has moved when it stays more than three times as far from its median "
                     "over the first five updates as any of those updates (benchmark/stability/"
-                    "precursors.py). Only moves before the ", explained("collapse", "collapse"),
-                    " count, and runs that did not collapse are those of tracks with a collapse. "
-                    "Success is validated every few updates, so the collapse is located no "
-                    "more precisely than that. A signal that moves early is a warning, not a "
-                    "cause, and not even that if it also moves in runs that did not collapse.",
+                    "precursors.py). The ", explained("collapse", "collapse"),
+                    " is judged by smoothed success, which lags: the fall is the first validation "
+                    "that shows the loss. Only moves before it count, and a run counts for a "
+                    "signal only if it fell after the first update at which the signal can have "
+                    "moved, the sixth that was logged. Runs that did not collapse are those of "
+                    "tracks with a collapse, each watched as long as the collapsed runs of its "
+                    "track: a move counts as the share of these that fell after it. Success is "
+                    "validated every few updates, so the fall is located no more precisely than "
+                    "that. A signal that moves early is a warning, not a cause, and not even that "
+                    "if it also moves in runs that did not collapse.",
                 ]
             )
         ),
@@ -91,43 +111,76 @@ def collapses_page(board: Board, state: State) -> str:
     )  # fmt: skip
 
 
-def _answer(found: tuple[CollapsedRun, ...], signals: tuple[SignalSummary, ...]) -> Markup:
-    best, *_ = signals
+def _answer(
+    board: Board, found: tuple[CollapsedRun, ...], signals: tuple[SignalSummary, ...]
+) -> Markup:
     runs = f"Over all tasks, {counted(len(found), 'training run')}"
-    if not best.known:
-        return joined([f"{runs} collapsed, so early that no signal can be judged."])
-    if best.known < LEAST_RUNS:
+    judged = sum(bool(each.moves) for each in found)
+    if not judged:
+        early = "too early for any signal to be judged, so that none is shown to warn"
+        return joined([f"{runs} collapsed, {early}. ", _study(board), "."])
+    late = f"{runs} collapsed, {judged} of them late enough to look for a warning"
+    enough = [each for each in signals if each.known >= LEAST_RUNS]
+    if not enough:
+        few = ": too few to say whether a signal is one. "
+        return joined([late, few, _study(board), "."])
+    shown = [each for each in enough if each.margin is not None and each.margin.low > 0]
+    if not shown:
         return joined(
-            [f"{runs} collapsed, {best.known} of them late enough to look for a warning: too few "
-             "to say which signal is one."]
+            [
+                late, ". No signal is shown to warn of them: none moves before a fall more often "
+                "than in other runs of the same length, beyond what chance explains. ",
+                _study(board), ".",
+            ]
         )  # fmt: skip
-    if best.excess <= 0 or best.lead is None:
-        said = "No signal moved before a collapse more often than in other runs."
-        return joined([f"{runs} collapsed. {said}"])
-    lead = f", {_lead(best)} updates earlier (median of these)" if best.moved >= LEAST_RUNS else ""
-    title = element("strong", SIGNALS[best.name].title)
-    others = f", and in {best.false_alarms} of {best.held} that did not collapse"
+    best, *_ = shown
+    lead = ""
+    if best.lead is not None and best.moved >= LEAST_RUNS:
+        lead = f", {best.lead:g} {plural(f'{best.lead:g}', 'update')} earlier (median of these)"
+    tried = f"It was picked out of {len(enough)} on these very runs" if enough[1:] else ""
     return joined(
         [
-            f"{runs} collapsed. The signal that tells these from other runs best is ", title,
-            f": it moved before the collapse in {best.moved} of {best.known} runs{lead}",
-            others if best.held else "", ". It was picked on these very runs; "
-            "baselines/results/early_warning.md tests a rule on runs that it was not chosen on.",
+            late, ". The signal that tells these from other runs best is ",
+            element("strong", SIGNALS[best.name].title),
+            f": it moved before the fall in {best.moved} of {best.known} runs{lead}, and in as "
+            f"much time in {count_text(best.false_alarms, best.held)} that did not collapse: ",
+            _margin(best), " points. ", f"{tried}. " if tried else NOTHING, _study(board), ".",
         ]
     )  # fmt: skip
+
+
+def _study(board: Board) -> Markup:
+    """Where the same question is asked of more runs, with a rule tested on others."""
+    repository, commit = board.facts.repository, board.facts.commit or "HEAD"
+    where = outside(f"{repository}/blob/{commit}/{STUDY}", STUDY) if repository else STUDY
+    said = " asks the same of all runs of the study, with rules that judge early falls, too"
+    return joined([where, said])
+
+
+def _margin(each: SignalSummary) -> str:
+    return cells.UNKNOWN if each.margin is None else points_text(each.margin)
 
 
 def _signals(signals: tuple[SignalSummary, ...]) -> Markup:
     heads = [
         Head("signal"),
-        Head("moved before the collapse", number=True),
+        Head("moved before the fall", number=True, text="of the runs in which it could have"),
         Head(
             "lead (updates)",
             number=True,
             text=f"median over the runs in which it moved; none of fewer than {LEAST_RUNS} runs",
         ),
         Head("moved first", number=True, text="runs in which nothing moved before it"),
-        Head("moved without a collapse", number=True, text="runs that did not collapse"),
+        Head(
+            "moved without a collapse",
+            number=True,
+            text="runs that did not collapse, watched as long",
+        ),
+        Head(
+            "difference (points)",
+            number=True,
+            text="of the two shares, with its 95% interval, as if runs were independent",
+        ),
     ]
     rows: list[list[Piece]] = [
         [
@@ -135,12 +188,13 @@ def _signals(signals: tuple[SignalSummary, ...]) -> Markup:
             f"{each.moved} of {each.known}",
             _lead(each),
             f"{each.first} of {each.known}",
-            f"{each.false_alarms} of {each.held}" if each.held else cells.UNKNOWN,
+            count_text(each.false_alarms, each.held) if each.held else cells.UNKNOWN,
+            _margin(each),
         ]
         for each in signals
         if each.known
     ]
-    return table("Signals before a collapse", heads, rows)
+    return table("Signals before a fall", heads, rows)
 
 
 def _lead(each: SignalSummary) -> str:
@@ -149,23 +203,30 @@ def _lead(each: SignalSummary) -> str:
 
 
 def _runs(board: Board, state: State, found: tuple[CollapsedRun, ...]) -> Markup:
-    heads = [Head("run"), Head("collapse at", number=True), Head("moved first")]
-    heads += [Head(kind.title, number=True, text="update at which it moved")
-              for kind in SIGNALS.values()]  # fmt: skip
+    heads = [
+        Head("run"),
+        Head("collapse at", number=True, text="update, by smoothed success"),
+        Head("fall at", number=True, text="update of the first validation that shows the loss"),
+        Head("moved first"),
+    ]
+    judged = [name for name in SIGNALS if any(name in each.moves for each in found)]
+    moved = "update at which it moved before the fall; a dash if nobody can say"
+    heads += [Head(SIGNALS[name].title, number=True, text=moved) for name in judged]
     heads += [Head("one episode", text="that the init solves and the collapsed weights do not")]
     rows: list[list[Piece]] = [
         [
             joined([_entry(each, state), element("span", f"seed {each.curves.seed}", "lb-sub")]),
             f"{each.step:,}",
-            ", ".join(SIGNALS[name].title for name in each.first)
+            f"{each.fall:,}",
+            "; ".join(SIGNALS[name].title for name in each.first)
             or ("none" if each.moves else "too early to tell"),
-            *(_move(each, name) for name in SIGNALS),
+            *(_move(each, name) for name in judged),
             _level(board, state, each),
         ]
         for each in found
     ]
     listed = table("Runs that collapsed", heads, rows)
-    return folded(f"All {len(found)} runs", listed) if len(found) > MOST_DRAWN else listed
+    return folded(f"All {len(found)} runs", listed) if len(found) > MANY else listed
 
 
 def _entry(each: CollapsedRun, state: State) -> Markup:
@@ -247,7 +308,8 @@ def _spec(
         label: {x: y for x, y in points.items() if y > 0 or not log}
         for label, points in lines.items()
     }
-    drawn = list(values)[:MOST_DRAWN]
+    drawn = list(values)[:: math.ceil(len(values) / MOST_DRAWN)]
+    stroke = {"strokeWidth": 0.9, "opacity": 0.6} if len(drawn) > MANY else _FEW
     data = [
         {"label": label, "recipe": recipes[label], "x": x, "y": y}
         for label in drawn
@@ -272,7 +334,7 @@ def _spec(
             "encoding": {"x": {"field": "at", "type": "quantitative"}},
         },
         {
-            "mark": {"type": "line", "strokeWidth": 1.4, "opacity": 0.6},
+            "mark": {"type": "line", **stroke},
             "encoding": {
                 "x": x, "y": y, "color": color, "detail": {"field": "label"}, "tooltip": say,
             },
