@@ -88,6 +88,8 @@ class StudyRun:
         success: Of the last weights on the track's validation panels, a share.
         collapse: The update at which it collapsed; None if it did not.
         cpu_minutes: Processor time of training and evaluation.
+        halved: It did not collapse and ended at half of its best validation or below
+            (`benchmark.stability.collapse.halved`); older boards do not say.
     """
 
     track: str
@@ -96,6 +98,7 @@ class StudyRun:
     success: float
     collapse: int | None
     cpu_minutes: float
+    halved: bool = False
 
 
 @dataclass(frozen=True, slots=True)

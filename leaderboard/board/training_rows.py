@@ -111,6 +111,8 @@ class Stability:
         reached: Compute to reach each level, ascending.
         dispersion_across_runs: None with a single seed.
         survival: None if no log can say whether it collapsed.
+        halved: Seeds that did not collapse and ended at half of their best validation or below
+            (`benchmark.stability.collapse.halved`); None where the board does not say.
     """
 
     seeds: tuple[int, ...]
@@ -120,6 +122,7 @@ class Stability:
     reached: tuple[ReachedLevel, ...]
     dispersion_across_runs: float | None
     survival: Survival | None
+    halved: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,17 @@ WORDS: Final[Mapping[str, Word]] = {
             "71% (exact 95% interval). Every count is shown with its interval.",
         ),
     ),
+    "halved": Word(
+        "Halved",
+        (
+            "A training run that did not collapse, but whose last validation is at half of its "
+            "best one or below (if that was 10% or more). Collapse is judged by success smoothed "
+            "over three validations, which does not see a loss at the very end. On several tasks "
+            "one of them is enough.",
+            "Such a run does not count as collapsed, in dependable success either: nobody knows "
+            "whether it would have recovered.",
+        ),
+    ),
     "dependable": Word(
         "Dependable success",
         (

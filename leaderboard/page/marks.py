@@ -91,16 +91,35 @@ def below_init_chip(success: float, init: float | None) -> Markup:
     return element("span", "below init", "lb-chip lb-bad") if worse else NOTHING
 
 
-def collapse_chip(happened: int, known: int, low: float, high: float, step: int | None) -> Markup:
-    """How many seeds collapsed, when the first did, and what is known of the share.
+def collapsed_text(happened: int, known: int, halved: int = 0) -> str:
+    """How many seeds collapsed, and how many others ended at half of their best."""
+    return f"{happened}/{known} collapsed" + (f", {halved} halved" if halved else "")
 
-    That none of one or two did is not good news yet, and has no color.
+
+def collapse_chip(
+    happened: int, known: int, low: float, high: float, step: int | None, halved: int = 0
+) -> Markup:
+    """How many seeds collapsed or halved, when the first collapsed, what is known of the share.
+
+    That none of one or two did is not good news yet, and has no color; nor is it with one that
+    halved.
+
+    Args:
+        happened: Seeds that collapsed.
+        known: Seeds whose logs can say.
+        low: Lower end of the interval of their share.
+        high: Upper end.
+        step: The update of the first collapse; None without one.
+        halved: Other seeds that ended at half of their best.
     """
-    state = " lb-bad" if happened else " lb-good" if known >= _FEWEST_SEEDS else ""
-    when = f" @{step}" if step is not None and happened else ""
-    chip = element("span", f"{happened}/{known} collapsed{when}", f"lb-chip{state}")
+    good = known >= _FEWEST_SEEDS and not halved
+    state = " lb-bad" if happened else " lb-good" if good else ""
+    chip = element("span", collapsed_text(happened, known, halved), f"lb-chip{state}")
     ends = f"95% CI {whole_percent(low)}\u2013{whole_percent(high)}%"
-    return element("div", joined([chip, element("span", ends, "lb-sub")]))
+    said = [element("span", ends, "lb-sub")]
+    if step is not None and happened:
+        said.insert(0, element("span", f"first at update {step:,}", "lb-sub"))
+    return element("div", joined([chip, *said]))
 
 
 def _svg(said: str, parts: Sequence[Markup], css: str, width: int, height: int) -> Markup:

@@ -62,6 +62,11 @@ class Line:
         events = self.row.stability.events if self.row.stability else ()
         return next((event for event in events if event.name == "collapse"), None)
 
+    @property
+    def halved(self) -> int:
+        """How many of the others ended at half of their best; 0 where nobody knows."""
+        return len((self.row.stability.halved or ()) if self.row.stability else ())
+
 
 @dataclass(frozen=True, slots=True)
 class Column:

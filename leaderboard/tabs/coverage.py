@@ -11,6 +11,7 @@ from leaderboard.board.board import Board
 from leaderboard.board.protocols import Grid, StudyRun
 from leaderboard.board.rows import BoardRow, surest_first
 from leaderboard.page.glossary import explained
+from leaderboard.page.marks import collapsed_text
 from leaderboard.page.markup import (
     Head,
     Piece,
@@ -65,6 +66,8 @@ def coverage_page(board: Board, state: State) -> str:
         [
             "Success of the last weights in percent, mean over seeds; below it the seeds that ",
             explained("collapse", "collapsed"),
+            " or, of the others, ",
+            explained("halved", "halved"),
             ". Linked numbers are entries. The others are runs of this project\u2019s own study, "
             "which are not ranked; they are shown where they have more seeds than the entry. Plus: "
             "not run yet; click it for the command. Dash: impossible, because the method compares "
@@ -93,15 +96,16 @@ def _cell(
 ) -> Markup:
     row, found = entries.get(place), runs.get(place, [])
     if row is not None and row.panels and len(row.checkpoints) >= len(found):
-        event = Line(row, (), None).collapse
-        said = _fallen(event.happened, event.known) if event else "no logs"
+        whole = Line(row, (), None)
+        event = whole.collapse
+        said = _fallen(event.happened, event.known, whole.halved) if event else "no logs"
         query = query_of(State(tab="entry", protocol=row.protocol, entry=row.id))
         success = _score(grid, row)
         return _heat(success, link(query, cells.percent(success)), said)
     if found:
         success = fmean(run.success for run in found)
         fallen = sum(run.collapse is not None for run in found)
-        below = _fallen(fallen, len(found))
+        below = _fallen(fallen, len(found), sum(run.halved for run in found))
         if row is not None:
             query = query_of(State(tab="entry", protocol=row.protocol, entry=row.id))
             entry = link(query, f"entry: {counted(len(row.checkpoints), 'seed')}")
@@ -122,9 +126,11 @@ def _score(grid: Grid, row: BoardRow) -> float:
     return fmean(played) if whole else row.panels[0].success
 
 
-def _fallen(happened: int, known: int) -> Piece:
-    said = f"{happened}/{known} collapsed"
-    return element("span", said, "lb-fallen") if happened else said
+def _fallen(happened: int, known: int, halved: int) -> Piece:
+    # On two lines, since a cell is as narrow as its text lets it be.
+    first, comma, late = collapsed_text(happened, known, halved).partition(",")
+    said = element("span", first + comma, "lb-fallen") if happened else first + comma
+    return joined([said, element("span", late, "lb-sub")]) if late else said
 
 
 def _heat(success: float, shown: Piece, said: Piece) -> Markup:

@@ -98,7 +98,7 @@ def _grid() -> "Grid":
     """Every recipe on every track, and the finished runs of the study."""
     from baselines.config.layers import RECIPES, names
     from baselines.study.cells import cells_there, read_cell, read_plays
-    from baselines.study.methods import collapse_of
+    from baselines.study.methods import collapse_of, halved_of
     from baselines.tracks.registry import RESULTS
     from leaderboard.board.protocols import COMPARISONS, Grid, StudyRun
 
@@ -122,8 +122,8 @@ def _grid() -> "Grid":
             continue
         success = fmean(fmean(panel.values()) for panel in plays.values())
         minutes = found.facts.own_seconds / 60
-        collapse = collapse_of(found.log)
-        runs.append(StudyRun(cell.track, cell.recipe, cell.seed, success, collapse, minutes))
+        collapse, late = collapse_of(found.log), bool(halved_of(found.log))
+        runs.append(StudyRun(cell.track, cell.recipe, cell.seed, success, collapse, minutes, late))
     panels = tuple(
         tuple((task, track.settings["validation"]["panel"]) for task in track.tasks)
         for track in map(registered.__getitem__, tracks)

@@ -108,13 +108,17 @@ def _training(board: Board, row: BoardRow) -> list[Markup]:
         tiles.append(_tile(name, f"{cells.percent(found.value)}%", *about))
     elif len(row.checkpoints) == 1:
         tiles.append(_tile(name, "not known", element("span", ONE_SEED, "lb-sub")))
-    event = Line(row, (), None).collapse
+    whole = Line(row, (), None)
+    event = whole.collapse
     if event is not None and event.low is not None and event.high is not None:
         steps = [spark.collapse for spark in row.sparks if spark.collapse is not None]
         chip = collapse_chip(
-            event.happened, event.known, event.low, event.high, min(steps, default=None)
-        )
-        tiles.append(_tile(explained("collapse", "collapse"), chip))
+            event.happened, event.known, event.low, event.high, min(steps, default=None),
+            whole.halved,
+        )  # fmt: skip
+        names = [explained("collapse", "collapse")]
+        names += [explained("halved", "halved")] if whole.halved else []
+        tiles.append(_tile(joined(names, ", "), chip))
     badges = badges_of(row)
     if badges:
         shown = joined((element("span", badge, "lb-badge") for badge in badges), " ")

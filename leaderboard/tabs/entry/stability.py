@@ -134,6 +134,7 @@ def _shown(stability: Stability) -> list[list[Piece]]:
             if collapse.low is not None and collapse.high is not None:
                 ends = whole_percent(collapse.low), whole_percent(collapse.high)
                 how += f", 95% CI {ends[0]}\u2013{ends[1]}%"
+            how += f"; {len(stability.halved)} halved" if stability.halved else ""
         elif each.name == "worst_seed":
             how = "lowest"
         elif each.name == "dispersion_across_runs":

@@ -126,6 +126,22 @@ def test_a_board_from_before_tracks_has_open_entries(tmp_path: Path) -> None:
     assert {row.track for row in read_content(path).rows} == {"open"}
 
 
+def test_a_board_from_before_halved_runs_does_not_know_them(tmp_path: Path) -> None:
+    row = next(row for row in SMALL.rows if row.stability is not None)
+    assert row.stability is not None
+    known = replace(row, stability=replace(row.stability, halved=(0,)))
+    path = written(tmp_path, board_content([known]))
+    assert read_content(path).rows == (known,)
+    table = pq.read_table(path)
+    stored = table["stability"].to_pylist()
+    older = pa.array([{k: v for k, v in each.items() if k != "halved"} for each in stored])
+    pq.write_table(
+        table.set_column(table.column_names.index("stability"), "stability", older), path
+    )
+    (found,) = read_content(path).rows
+    assert found.stability is not None and found.stability.halved is None
+
+
 def test_a_board_with_more_and_one_with_less_than_today_both_open(tmp_path: Path) -> None:
     """A column that came later and a field that came later, from both sides."""
     path = written(tmp_path, SMALL)

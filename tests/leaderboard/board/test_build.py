@@ -139,6 +139,23 @@ def test_an_entry_is_on_the_track_of_its_logs(submissions: Path, tmp_path: Path)
     assert row.track == "small"
 
 
+def test_a_seed_that_lost_half_at_the_end_is_named(submissions: Path, tmp_path: Path) -> None:
+    """The mean of three validations does not see the last one."""
+
+    def lose(lines: list[Line]) -> None:
+        last = [line for line in lines if line["kind"] == "validation"][-1]
+        last |= {"success": 0.05, "wilson_low": 0.0, "wilson_high": 0.1}
+
+    copy = copied(submissions / TRAINED, tmp_path)
+    proven = Badges(replayed=True, stability="logs", init="fixed", rerun=False)
+    before = make_row(read_accepted(copy.folder), proven, ())
+    copy.log(lose, 1)
+    row = make_row(read_accepted(copy.folder), proven, ())
+    assert before.stability is not None and row.stability is not None
+    assert (before.stability.halved, row.stability.halved) == ((), (1,))
+    assert [each.collapsed for each in row.curves] == [False, False]
+
+
 def test_who_has_played(built: Built, submissions: Path) -> None:
     about = json.loads((submissions / TRAINED / "submission.json").read_bytes())
     hashes = {file["path"]: file["sha256"] for file in about["files"]}

@@ -1,0 +1,41 @@
+"""Runs that halved (half of their best in the end, no collapse), wherever collapses are counted."""
+
+from pathlib import Path
+
+from leaderboard.board.file import BoardContent
+from leaderboard.board.protocols import BoardFacts, Grid, StudyRun
+from leaderboard.board.training_rows import EventCount, NamedValue, Stability
+from leaderboard.page.state import State
+from leaderboard.tabs.coverage import coverage_page
+from leaderboard.tabs.entry.head import entry_head
+from leaderboard.tabs.entry.page import entry_page
+from tests.leaderboard.conftest import SOKOBAN, first
+from tests.leaderboard.pages import text_of
+from tests.support.board_rows import board_content, board_of, board_row
+
+EVENT = EventCount("collapse", 0, 3, 0.0, 0.0, 0.56)
+STABILITY = Stability(
+    (0, 1, 2), (NamedValue("collapse_rate", 0.0),), (), (EVENT,), (), None, None, halved=(0, 2)
+)
+ROW = board_row(
+    "20260101_a", {SOKOBAN: [first(80)] * 3}, (STABILITY, ()), recipe="sampo",
+    track="sokoban-standard",
+)  # fmt: skip
+
+
+def test_what_halved_stands_beside_what_collapsed(tmp_path: Path) -> None:
+    """Two seeds of an entry, and a run of the study."""
+    content = board_content([ROW], SOKOBAN)
+    runs = (
+        StudyRun("sokoban-standard", "grpo", 0, 0.5, None, 8.0, halved=True),
+        StudyRun("sokoban-standard", "grpo", 1, 0.3, 20, 12.0),
+    )
+    grid = Grid(("sokoban-standard",), ("grpo", "sampo"), runs)
+    facts = BoardFacts(content.facts.version, content.facts.protocols, (), grid=grid)
+    board = board_of(tmp_path, BoardContent(facts, content.rows))
+    said = text_of(coverage_page(board, State(tab="coverage", protocol="v1")))
+    assert "40.0 1/2 collapsed, 1 halved" in said and "80.0 0/3 collapsed, 2 halved" in said
+    head = text_of(entry_head(board, State(tab="entry", protocol="v1", entry=ROW.id)))
+    assert "collapse , halved 0/3 collapsed, 2 halved 95% CI" in head
+    about = entry_page(board, State(tab="entry", protocol="v1", entry=ROW.id))
+    assert "0 of 3, 95% CI 0\u201356%; 2 halved" in text_of(about)
