@@ -362,12 +362,13 @@ def _dependable(row: BoardRow, values: dict[str, Any]) -> Piece:
 
 
 def _collapse(row: BoardRow) -> Piece:
-    event = Line(row, (), None).collapse
+    whole = Line(row, (), None)
+    event = whole.collapse
     if event is None or event.low is None or event.high is None:
         return cells.UNKNOWN
     steps = [spark.collapse for spark in row.sparks if spark.collapse is not None]
     first = min(steps, default=None)
-    return collapse_chip(event.happened, event.known, event.low, event.high, first)
+    return collapse_chip(event.happened, event.known, event.low, event.high, first, whole.halved)
 
 
 def _text(name: str, value: str | None) -> Piece:

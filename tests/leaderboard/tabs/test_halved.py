@@ -5,7 +5,9 @@ from pathlib import Path
 from leaderboard.board.file import BoardContent
 from leaderboard.board.protocols import BoardFacts, Grid, StudyRun
 from leaderboard.board.training_rows import EventCount, NamedValue, Stability
+from leaderboard.page.query import open_query
 from leaderboard.page.state import State
+from leaderboard.tabs.board import board_page
 from leaderboard.tabs.coverage import coverage_page
 from leaderboard.tabs.entry.head import entry_head
 from leaderboard.tabs.entry.page import entry_page
@@ -37,5 +39,7 @@ def test_what_halved_stands_beside_what_collapsed(tmp_path: Path) -> None:
     assert "40.0 1/2 collapsed, 1 halved" in said and "80.0 0/3 collapsed, 2 halved" in said
     head = text_of(entry_head(board, State(tab="entry", protocol="v1", entry=ROW.id)))
     assert "collapse , halved 0/3 collapsed, 2 halved 95% CI" in head
+    table = board_page(board, open_query(board, {"panels": "sokoban/builtin"}).state)
+    assert "0/3 collapsed, 2 halved 95% CI 0\u201356%" in text_of(table)
     about = entry_page(board, State(tab="entry", protocol="v1", entry=ROW.id))
     assert "0 of 3, 95% CI 0\u201356%; 2 halved" in text_of(about)
