@@ -61,7 +61,6 @@ from leaderboard.tabs.entry.head import entry_curve, entry_head
 from leaderboard.tabs.entry.page import entry_page
 from leaderboard.tabs.episodes import episodes_page
 from leaderboard.tabs.paper import paper_chart, paper_lead, paper_page
-from leaderboard.tabs.plane import plane
 from leaderboard.tabs.published import published_tables
 from leaderboard.tabs.stability import (
     against_chart,
@@ -72,6 +71,7 @@ from leaderboard.tabs.stability import (
     stability_page,
 )
 from leaderboard.tabs.submit import submit_lead
+from leaderboard.tabs.success import success_chart
 
 FOLDER: Final = Path(__file__).parent
 TABS: Final = {
@@ -167,7 +167,7 @@ def _board(board: Board) -> TabPart:
             with gr.Column(scale=2, min_width=320):
                 answered = content(partial(answer, board), first=state)
             with gr.Column(scale=3, min_width=320):
-                plotted = figure(partial(plane, board), first=state)
+                plotted = figure(partial(success_chart, board), first=state)
         with gr.Row(elem_classes="lb-controls"):
             controls["search"] = gr.Textbox(
                 label="Search", placeholder="name, recipe, author, model", elem_id="search"

@@ -95,7 +95,7 @@ def color_of(recipe: str) -> str:
     return f"var(--lb-{look_of_recipe(recipe)[0]})"
 
 
-def by_recipe(recipes: Sequence[str], legend: bool = True) -> Spec:
+def by_recipe(recipes: Sequence[str]) -> Spec:
     """The color channel of a figure whose marks are recipes."""
     domain = list(dict.fromkeys(recipes))
     scale = {"domain": domain, "range": [color_of(recipe) for recipe in domain]}
@@ -103,7 +103,7 @@ def by_recipe(recipes: Sequence[str], legend: bool = True) -> Spec:
     names = {recipe: METHODS[recipe].title for recipe in domain if recipe in METHODS}
     shown: Spec = {"field": "recipe", "type": "nominal", "scale": scale}
     by_name = {"labelExpr": f"({json.dumps(names)})[datum.label] || datum.label"}
-    return shown | {"legend": by_name if legend else None}
+    return shown | {"legend": by_name}
 
 
 def unit_of(unit: str) -> str:
@@ -143,21 +143,6 @@ def spread_labels(heights: Sequence[float], gap: float, top: float = math.inf) -
 
 Box = tuple[float, float, float]
 """Where a label would stand: its left and right end, and its height."""
-
-
-def label_box(x: float, y: float, text: str, right: bool, letter: float) -> Box:
-    """The place of a label beside a point.
-
-    Args:
-        x: Of the point.
-        y: Of the label.
-        text: What is written.
-        right: Whether it stands right of the point.
-        letter: Width of a letter where the figure is narrow, in the unit of `x`.
-    """
-    # Between point and text there is room for two letters.
-    end = x + (1 if right else -1) * letter * (len(text) + 2)
-    return min(x, end), max(x, end), y
 
 
 def spread_near_labels(boxes: Sequence[Box], gap: float, top: float = math.inf) -> list[float]:

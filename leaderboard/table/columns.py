@@ -28,6 +28,8 @@ STABILITY: Final = ("collapse_rate", "worst_seed", "max_drawdown", "retention", 
 """Names of the columns of stability, in `DEFINITIONS`: those of `RecipeStability.columns`."""
 MEDIANS: Final = ("max_drawdown", "retention", "mismatch_p95")
 """Those of them that are a median over the seeds."""
+NOISE: Final = {"mismatch_p95": 1e-9, "foreign_mismatch_p95": 1e-9}
+"""Numbers of a column, in its unit, below which they only say how sums were rounded."""
 SUCCESS: Final = "success"
 """Name of the column with the mean over the chosen panels."""
 RANK: Final = "rank"
@@ -114,6 +116,11 @@ class Column:
         """What the frame holds of an entry, by `names`."""
         values = [self.value(line), *(value(line) for _, _, value in self.beside)]
         return dict(zip(self.names, values, strict=True))
+
+
+def is_noise(name: str, values: Iterable[float]) -> bool:
+    """Whether all values of a column are below `NOISE`."""
+    return name in NOISE and all(abs(value) < NOISE[name] for value in values)
 
 
 def success_of(row: BoardRow, panels: Sequence[PanelKey]) -> Interval | None:

@@ -45,6 +45,7 @@ from leaderboard.table.columns import (
     SUCCESS,
     Column,
     Line,
+    is_noise,
     success_of,
 )
 from leaderboard.table.ranks import RANKED
@@ -59,8 +60,6 @@ _COLLAPSE: Final = "collapse_rate"
 _CSV: Final = "leaderboard.csv"
 _RATED: Final = frozenset(column.name for column in COLUMNS if column.better is not None)
 """Columns by which one entry is better than another, but for those of success."""
-_FLOOR: Final = 1e-9
-"""Nats below which a mismatch is how sums were rounded."""
 _SHORT: Final = {
     "rank": "rank",
     "collapse_rate": "collapse",
@@ -119,8 +118,11 @@ def uninformative(board: Board, protocol: str, panels: str) -> frozenset[str]:
     found = set()
     for name in USUAL:
         values = frame[name].dropna()
-        noise = name == "mismatch_p95" and bool((values.abs() < _FLOOR).all())
-        if values.empty or noise or (values.nunique() == 1 and (len(frame) > 1 or name in texts)):
+        if (
+            values.empty
+            or is_noise(name, values)
+            or (values.nunique() == 1 and (len(frame) > 1 or name in texts))
+        ):
             found.add(name)
     # Where nothing collapses, that is worth saying; one number to quote is worth showing.
     known = {name for name in (_COLLAPSE, DEPENDABLE) if frame[name].notna().any()}

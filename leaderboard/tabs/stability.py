@@ -1,4 +1,4 @@
-"""Success and stability: one against the other, and which choice of a recipe helps."""
+"""How stable every method trains, beside its success, and which choice of a recipe helps."""
 
 import math
 from functools import lru_cache
@@ -10,6 +10,7 @@ from benchmark.track_schema import METHOD
 from leaderboard.board.board import Board
 from leaderboard.board.rows import BoardRow
 from leaderboard.page import charts
+from leaderboard.page.dots import Dot, dot_plot
 from leaderboard.page.glossary import explained
 from leaderboard.page.markup import (
     NOTHING,
@@ -25,19 +26,25 @@ from leaderboard.page.markup import (
     table,
     view_link,
 )
-from leaderboard.page.methods import method_name, short_tracks
 from leaderboard.page.state import State, frame_of, panels_of_name, query_of
 from leaderboard.table import cells
-from leaderboard.table.columns import COLUMNS, SUCCESS, Column, Line, columns_of, success_of
+from leaderboard.table.columns import (
+    COLUMNS,
+    NOISE,
+    SUCCESS,
+    Column,
+    Line,
+    columns_of,
+    is_noise,
+    success_of,
+)
 from leaderboard.table.contrasts import Contrast, Dimension, dimensions
 from leaderboard.table.ranks import RANKED
-from leaderboard.tabs.plane import MOST_NAMED
+from leaderboard.tabs.success import by_track, fallen_of, fallen_seeds, tracks_of
 from tasks.texts import counted
 
 _MOST_FALLEN: Final = 3
 """Entries that are named for their collapses."""
-_LETTERS: Final = 45
-"""Of names, in one line across a phone."""
 _LOW, _HIGH = f"{SUCCESS}:low", f"{SUCCESS}:high"
 _ABOUT: Final = {column.name: column.text for column in COLUMNS if column.name in METHOD}
 
@@ -136,89 +143,54 @@ def _known(board: Board, state: State) -> tuple[Column, dict[str, dict[str, Any]
 
 @lru_cache(maxsize=64)
 def against_chart(board: Board, state: State) -> charts.Value:
-    """Success with its interval against a measure of stability."""
+    """A measure of stability, a row for every method, with its success at the row's end."""
     if not panels_of_name(board, state.protocol, state.panels):
         return charts.NOTHING
     measure, lines, _, _ = _known(board, state)
-    if not lines:
+    if not lines or _all_noise(measure, lines):
         return charts.NOTHING
     scale = 100 if measure.unit == "share" else 1
-    names = [cells.text(values["track"]) for values in lines.values()]
-    several = len(set(names)) > 1
-    short = [f", {each}" if several else "" for each in short_tracks(names)]
-    tracks = dict(zip(lines, short, strict=True))
-    methods = {row.id: row.method for row in board.rows(state.protocol)}
-    points = [
-        {
-            "name": cells.text(values["name"]),
-            "recipe": cells.text(methods[entry]),
-            "label": cells.text(method_name(methods[entry])) + tracks[entry],
-            "track": cells.text(values["track"]),
-            "x": scale * values[measure.name] if math.isfinite(values[measure.name]) else None,
-            "y": 100 * values[SUCCESS],
-            "low": 100 * values[_LOW],
-            "high": 100 * values[_HIGH],
-            "shown": cells.interval(values[SUCCESS], values[_LOW], values[_HIGH], "%"),
-            "other": _shown(values[measure.name], measure.unit),
-            "href": "?" + query_of(State(tab="entry", protocol=state.protocol, entry=entry)),
-        }
-        for entry, values in lines.items()
-    ]
+    rows = by_track([row for entry in lines if (row := board.row(entry, state.protocol))])
+    dots = []
+    for row, track in zip(rows, tracks_of(rows), strict=True):
+        values, (fallen, _) = lines[row.id], fallen_of(row)
+        value = values[measure.name]
+        success = cells.interval(values[SUCCESS], values[_LOW], values[_HIGH], "%")
+        finite = math.isfinite(value)
+        dots.append(
+            Dot(
+                method=row.method,
+                track=track,
+                name=row.name,
+                href="?" + query_of(State(tab="entry", protocol=state.protocol, entry=row.id)),
+                value=scale * value if finite else None,
+                shown=_shown(value, measure.unit),
+                end=f"{_shown(values[SUCCESS], 'share')}{'' if finite else ', infinite'}",
+                seeds=_seeds(row, measure.name, scale),
+                told={"success": success, "collapse": fallen},
+            )
+        )
     title = f"{measure.title}{_of_unit(measure)}, {measure.better} is better"
-    x = charts.quantity("x", title, scale={"domain": _domain(points), "nice": False})
-    success = charts.quantity("y", "success (%)", scale={"domain": [0, 100]})
-    same = {"x": x, "color": charts.by_recipe(
-        [p["recipe"] for p in points], legend=len(points) > MOST_NAMED
-    )}  # fmt: skip
-    say = charts.tooltip(
-        {"name": "entry", "track": "track", "shown": "success", "other": measure.title}
+    axis = {"scale": {"zero": True, "nice": False, "padding": 8}, "axis": {"format": ".3~g"}}
+    return dot_plot(dots, title, axis, measure.title, "At the end: success.")
+
+
+def _seeds(row: BoardRow, name: str, scale: int) -> tuple[tuple[float, bool], ...]:
+    """A measure of every seed where each has one, and whether the seed collapsed."""
+    if row.stability is None:
+        return ()
+    fallen, seeds = fallen_seeds(row), row.stability.seeds
+    values = next((each.values for each in row.stability.numbers if each.name == name), ())
+    known = tuple(
+        (scale * value, seed in fallen)
+        for seed, value in zip(seeds, values, strict=bool(values))
+        if value is not None and math.isfinite(value)
     )
-    layers: list[charts.Spec] = [
-        {
-            "mark": {"type": "rule", "opacity": 0.35, "strokeWidth": 2},
-            "encoding": same | {"y": success | {"field": "low"}, "y2": {"field": "high"}},
-        },
-        {
-            "mark": {"type": "point", "filled": True, "size": 110, "opacity": 0.9},
-            "encoding": same | {"y": success, "tooltip": say, "href": {"field": "href"}},
-        },
-    ]
-    if len(points) <= MOST_NAMED:
-        layers += _names(points, x, success)
-    spec = {"data": {"values": points}, "layer": layers, "width": "container", "height": 320}
-    return charts.value_of(spec, f"Success against {measure.title} of {len(points)} entries")
+    return known if len(known) > 1 else ()
 
 
-def _domain(points: list[dict[str, Any]]) -> tuple[float, float]:
-    """Of the measure's axis: from 0, with room for half a point at both ends."""
-    ends = [0.0, *(point["x"] for point in points if point["x"] is not None)]
-    room = (max(ends) - min(ends) or 1.0) / 50
-    return min(ends) - room, max(ends) + room
-
-
-def _names(points: list[dict[str, Any]], x: charts.Spec, success: charts.Spec) -> list[charts.Spec]:
-    """Names beside the points, none on another, on the side that has room."""
-    named = [point for point in points if point["x"] is not None]
-    low, high = _domain(points)
-    middle, letter = (low + high) / 2, (high - low) / _LETTERS
-    boxes = [charts.label_box(p["x"], p["y"], p["label"], p["x"] < middle, letter) for p in named]
-    heights = charts.spread_near_labels(boxes, 5)
-    layers = []
-    for right in (True, False):
-        own = [
-            {"x": p["x"], "at": max(height, 4.0), "text": p["label"]}
-            for p, height in zip(named, heights, strict=True)
-            if (p["x"] < middle) == right
-        ]
-        layers.append(
-            {
-                "data": {"values": own},
-                "mark": {"type": "text", "align": "left" if right else "right",
-                         "dx": 10 if right else -10},
-                "encoding": {"x": x, "y": success | {"field": "at"}, "text": {"field": "text"}},
-            }
-        )  # fmt: skip
-    return layers
+def _all_noise(measure: Column, lines: dict[str, dict[str, Any]]) -> bool:
+    return is_noise(measure.name, (values[measure.name] for values in lines.values()))
 
 
 def _of_unit(measure: Column) -> str:
@@ -248,12 +220,18 @@ def _against(board: Board, state: State) -> Markup:
         rows,
     )
     said = element("p", _summary(len(lines), left_out, measure), "lb-count", role="status")
+    if _all_noise(measure, lines):
+        floor = cells.number(NOISE[measure.name], measure.unit)
+        text = (
+            f"All are below {floor} {measure.unit}: only how sums were rounded. Nothing is drawn."
+        )
+        said += note(text)
     return said + folded("The same as a table", listed)
 
 
 def _summary(count: int, left_out: int, measure: Column) -> str:
     missing = f"; {left_out} without both numbers are not drawn" if left_out else ""
-    return f"{counted(count, 'entry')}, success against {measure.title}{missing}"
+    return f"{counted(count, 'entry')}, {measure.title} and success{missing}"
 
 
 def _shown(value: float, unit: str) -> str:

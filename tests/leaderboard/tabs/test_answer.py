@@ -1,4 +1,4 @@
-"""The answer above the fold, the plane under it, coverage, and the definition of a collapse."""
+"""The answer above the fold, coverage, and the definition of a collapse."""
 
 import json
 from dataclasses import replace
@@ -29,8 +29,7 @@ from leaderboard.tabs.answer import answer, init_of_entry, init_success, order_o
 from leaderboard.tabs.board import board_page, chosen, uninformative
 from leaderboard.tabs.coverage import coverage_page
 from leaderboard.tabs.entry.page import entry_page
-from leaderboard.tabs.plane import plane
-from leaderboard.tabs.stability import against_chart
+from leaderboard.tabs.success import success_chart
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, Boards, first
 from tests.leaderboard.pages import rows_of, text_of
 from tests.leaderboard.table.test_equal import training
@@ -236,46 +235,6 @@ def test_nobody_has_trained_yet(boards: Boards) -> None:
     assert "No trained entry on Sokoban yet" in said and "start 20.0%" in said
 
 
-def values(plot: dict[str, str], layer: int) -> list[dict[str, Any]]:
-    spec = json.loads(plot["plot"])
-    return list(spec["layer"][layer].get("data", spec["data"])["values"])
-
-
-def test_the_plane_goes_from_the_init_to_the_end(boards: Boards) -> None:
-    board = boards(trained("a", "sampo", 80, 0, 0.9), trained("b", "cispo", 10, 3, 0.1), start())
-    plot = plane(board, STATE)
-    path = [(p["name"], p["retention"], p["success"]) for p in values(plot, 0)]
-    assert path[:2] == [("a", 100.0, 20.0), ("a", 90.0, 80.0)]
-    # What is beaten in both is not on the front.
-    assert [p["name"] for p in values(plot, 1)] == ["a"]
-    published = {p["name"]: p["success"] for p in values(plot, 2)}
-    assert round(published["SAMPO"], 2) == 88.86
-    texts = [layer["data"]["values"] for layer in json.loads(plot["plot"])["layer"]
-             if layer["encoding"].get("text") == {"field": "label"}]  # fmt: skip
-    labels = [each for own in texts for each in own]
-    assert {each["label"]: each["label_y"] for each in labels} == {"SAMPO": 80, "CISPO": 10}
-    assert "Success against retention of 2 recipes" in json.loads(plot["plot"])["description"]
-
-
-def test_names_on_both_sides_of_a_gap_lie_apart_on_a_phone(boards: Boards) -> None:
-    """With tracks they are long: they meet between the points. Without, nothing has to move."""
-    grpo, cispo = trained("a", "grpo", 12, 0, 0.62), trained("b", "cispo", 0, 3, 0.0)
-
-    def heights(board: Board) -> dict[str, float]:
-        drawn = json.loads(plane(board, STATE)["plot"])["data"]["values"]
-        return {each["label"]: each["label_y"] for each in drawn}
-
-    assert heights(boards(grpo, cispo)) == {"GRPO": 12, "CISPO": 8}
-    stress = replace(cispo, track="sokoban-stress")
-    assert heights(boards(grpo, stress)) == {"GRPO, standard": 13, "CISPO, stress": 7}
-
-
-def test_points_at_the_ends_of_the_axis_are_whole(boards: Boards) -> None:
-    board = boards(trained("a", "grpo", 12, 0, 1.0), trained("b", "cispo", 0, 3, 0.0))
-    drawn = json.loads(against_chart(board, replace(STATE, tab="stability"))["plot"])
-    assert drawn["layer"][1]["encoding"]["x"]["scale"] == {"domain": [-0.02, 1.02], "nice": False}
-
-
 def test_the_success_of_the_init_is_that_of_its_own_entry(boards: Boards) -> None:
     row = trained("a", "sampo", 80, 0, 0.9)
     assert init_success(boards(row, start()), row, [SOKOBAN.key]) == 0.2
@@ -328,9 +287,8 @@ def test_a_recipe_on_no_track_is_as_declared_and_no_best_method(boards: Boards) 
     # The paper's CISPO has no entry here to stand beside it.
     assert "CISPO 26.02 \u2013 Qwen3-4B" in text_of(page)
     assert "cispo, as declared has 99.0%" in text_of(answer(board, STATE))
-    drawn = json.loads(plane(board, STATE)["plot"])
-    labels = {each["recipe"]: each["label"] for each in drawn["data"]["values"]}
-    assert labels["cispo, as declared"] == "cispo, as declared, open"
+    drawn = json.loads(success_chart(board, STATE)["plot"])["data"]["values"]
+    assert ("cispo, as declared", "open") in [(each["row"], each["track"]) for each in drawn]
     entry = entry_page(board, State(tab="entry", protocol="v1", entry=claimed.id))
     assert "method cispo, as declared" in text_of(entry)
 

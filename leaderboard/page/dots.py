@@ -1,0 +1,215 @@
+"""Methods as rows of dots: one number of every entry, with its seeds, on one axis.
+
+A method is a row, and each of its tracks a line of that row with a shape and a tone of its own:
+hues would not do for as many methods as a board has.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from leaderboard.page import charts
+from leaderboard.page.methods import method_name
+from leaderboard.table import cells
+from tasks.texts import counted, cut
+
+MOST_ROWS: Final = 24
+"""Rows of a figure: more are neither read nor drawn at once."""
+_LINE: Final = 13
+"""Pixels of a track within a row."""
+_BAD: Final = "var(--lb-bad)"
+_LOOKS: Final = (
+    ("circle", "var(--lb-accent)"), ("diamond", charts.INK), ("square", charts.SOFT),
+    ("triangle-up", charts.SOFT), ("triangle-down", charts.SOFT), ("triangle-right", charts.SOFT),
+)  # fmt: skip
+"""Shapes and tones of tracks. None is red: that is a collapse."""
+_CROSS: Final = "M-0.6,-0.6L0.6,0.6M-0.6,0.6L0.6,-0.6"
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """An entry in the figure; numbers are in the unit of the axis.
+
+    Attributes:
+        method: Its recipe, as `BoardRow.method`.
+        track: What its track is called; tracks share the rows of their methods.
+        name: The entry's name.
+        href: Where it leads.
+        value: Where the dot stands; None has no place on the axis.
+        shown: The value as text.
+        end: What stands at the row's end.
+        is_bad: Whether that is a warning.
+        low: Lower end of the interval; None without one.
+        high: Upper end.
+        start: The init's number; None where it is not known.
+        seeds: The number of each seed, and whether it collapsed.
+        told: Further facts under the pointer, by their titles.
+    """
+
+    method: str
+    track: str
+    name: str
+    href: str
+    value: float | None
+    shown: str
+    end: str = ""
+    is_bad: bool = False
+    low: float | None = None
+    high: float | None = None
+    start: float | None = None
+    seeds: tuple[tuple[float, bool], ...] = ()
+    told: dict[str, str] = field(default_factory=dict)
+
+
+def dot_plot(
+    dots: Sequence[Dot], title: str, axis: charts.Spec, head: str = "", about: str = ""
+) -> charts.Value:
+    """The figure.
+
+    Args:
+        dots: All entries; rows stand in the order in which their methods come first.
+        title: What the axis shows.
+        axis: More of the axis' channel, such as its scale.
+        head: What the value is called under the pointer.
+        about: What else there is to say of how it is read.
+    """
+    rows = _rows(dots)
+    shown = list(dict.fromkeys(rows))
+    lines = _read_as(dots, about)
+    if len(shown) > MOST_ROWS:
+        lines.append(f"The first {MOST_ROWS} of {len(shown)} rows.")
+    pairs = [pair for pair in zip(dots, rows, strict=True) if pair[1] in shown[:MOST_ROWS]]
+    values = [_datum(dot, row) for dot, row in pairs]
+    tracks = list(dict.fromkeys(dot.track for dot, _ in pairs))
+    channels = _channels(shown[:MOST_ROWS], tracks, title, axis)
+    spec = {
+        "title": {"text": lines, "fontSize": 12, "fontWeight": "normal", "color": charts.SOFT},
+        "data": {"values": values},
+        "layer": _layers(pairs, values, channels, head),
+        "width": "container",
+        "height": len(shown[:MOST_ROWS]) * max(22, 7 + _LINE * len(tracks)),
+    }
+    said = "; ".join(f"{row}: {_said(dot)}" for dot, row in pairs)
+    return charts.value_of(spec, f"{title} of {counted(len(pairs), 'entry')}. {said}")
+
+
+def _read_as(dots: Sequence[Dot], about: str) -> list[str]:
+    """How the figure is read, in lines that a phone has room for."""
+    bars = any(dot.low is not None for dot in dots)
+    seeds = [fallen for dot in dots for _, fallen in dot.seeds]
+    start = any(dot.start is not None for dot in dots)
+    parts = (
+        ("Bar: 95% CI." if bars else "", "Small dots: seeds." if seeds else ""),
+        (
+            "Line: before training." if start else "",
+            "Red cross: collapsed." if any(seeds) else "",
+            about,
+        ),
+    )
+    return [" ".join(filter(None, line)) for line in parts if any(line)]
+
+
+def _rows(dots: Sequence[Dot]) -> list[str]:
+    """The row of each entry: its method, or its own name where its method has several on a track.
+
+    Names that are still the same are numbered: two entries never share a line.
+    """
+    lines = Counter((dot.method, dot.track) for dot in dots)
+    several = {method for (method, _), count in lines.items() if count > 1}
+    found: list[str] = []
+    taken: set[tuple[str, str]] = set()
+    for dot in dots:
+        text = dot.name if dot.method in several else method_name(dot.method)
+        row = name = cut(cells.text(text), 30)
+        number = 1
+        while (row, dot.track) in taken or (dot.method in several and row in found):
+            number += 1
+            row = f"{name} ({number})"
+        taken.add((row, dot.track))
+        found.append(row)
+    return found
+
+
+def _said(dot: Dot) -> str:
+    told = (f"{title} {text}" for title, text in dot.told.items())
+    return ", ".join(filter(None, (dot.track, dot.shown, *told)))
+
+
+def _datum(dot: Dot, row: str) -> charts.Spec:
+    return {
+        "row": row, "track": dot.track, "entry": cells.text(dot.name), "href": dot.href,
+        "value": dot.value, "low": dot.low, "high": dot.high, "shown": dot.shown,
+        "end": dot.end, "bad": dot.is_bad,
+        **{f"told_{number}": text for number, text in enumerate(dot.told.values())},
+    }  # fmt: skip
+
+
+def _channels(
+    rows: Sequence[str], tracks: Sequence[str], title: str, axis: charts.Spec
+) -> dict[str, Any]:
+    """Rows, lines of tracks within them, and the axis."""
+    looks = [_LOOKS[min(place, len(_LOOKS) - 1)] for place in range(len(tracks))]
+    track = {"field": "track", "type": "nominal"}
+    legend = {"legend": {"symbolSize": 80, "symbolStrokeWidth": 0} if len(tracks) > 1 else None}
+
+    def by_track(ranges: Sequence[str]) -> charts.Spec:
+        return track | legend | {"scale": {"domain": list(tracks), "range": list(ranges)}}
+
+    row = {"field": "row", "type": "nominal", "title": None,
+           "scale": {"type": "band", "domain": list(rows), "padding": 0},
+           "axis": {"grid": True, "labelColor": charts.INK, "labelLimit": 132}}  # fmt: skip
+    offset = track | {"scale": {"domain": list(tracks), "type": "band", "paddingOuter": 0.3}}
+    return {
+        "row": row,
+        "line": {"y": row, "yOffset": offset},
+        "tone": {"color": by_track([tone for _, tone in looks])},
+        "shape": {"shape": by_track([shape for shape, _ in looks])},
+        "x": lambda name: {"x": charts.quantity(name, title, **axis)},
+    }  # fmt: skip
+
+
+def _layers(
+    pairs: Sequence[tuple[Dot, str]],
+    values: Sequence[charts.Spec],
+    channels: dict[str, Any],
+    head: str,
+) -> list[charts.Spec]:
+    x, line, tone = channels["x"], channels["line"], channels["tone"]
+    starts = {(row, dot.start) for dot, row in pairs if dot.start is not None}
+    seeds = [
+        {"row": row, "track": dot.track, "seed": value, "fallen": fallen}
+        for dot, row in pairs
+        for value, fallen in dot.seeds
+    ]
+    told = list(dict.fromkeys(title for dot, _ in pairs for title in dot.told))
+    say = {"entry": "entry", "track": "track", "shown": head or "value"}
+    say |= {f"told_{number}": title for number, title in enumerate(told)}
+    if not any(dot.track for dot, _ in pairs):
+        del say["track"]
+    under = {"tooltip": charts.tooltip(say), "href": {"field": "href"}}
+    whole = {"y": channels["row"] | {"bandPosition": 0}, "y2": {"field": "row", "bandPosition": 1}}
+    bars = [each for each in values if each["low"] is not None]
+    return [
+        {"data": {"values": [{"row": row, "start": start} for row, start in sorted(starts)]},
+         "mark": {"type": "rule", "color": charts.SOFT, "strokeWidth": 1.5},
+         "encoding": x("start") | whole},
+        {"data": {"values": bars},
+         "mark": {"type": "rule", "strokeWidth": 4, "opacity": 0.32},
+         "encoding": x("low") | line | tone | {"x2": {"field": "high"}}},
+        {"data": {"values": [each for each in seeds if not each["fallen"]]},
+         "mark": {"type": "point", "filled": True, "size": 14, "opacity": 0.6, "color": charts.INK},
+         "encoding": x("seed") | line},
+        {"mark": {"type": "point", "filled": True, "size": 75, "opacity": 1,
+                  "stroke": charts.PAGE, "strokeWidth": 1},
+         "encoding": x("value") | line | tone | channels["shape"] | under},
+        {"data": {"values": [each for each in seeds if each["fallen"]]},
+         "mark": {"type": "point", "shape": _CROSS, "filled": False, "size": 80, "opacity": 1,
+                  "color": _BAD, "strokeWidth": 2},
+         "encoding": x("seed") | line},
+        *({"data": {"values": [each for each in values if each["end"] and each["bad"] == bad]},
+           "mark": {"type": "text", "align": "left", "dx": 8, "fontSize": 11,
+                    "color": _BAD if bad else charts.SOFT},
+           "encoding": line | {"x": {"value": "width"}, "text": {"field": "end"}}}
+          for bad in (True, False)),
+    ]  # fmt: skip

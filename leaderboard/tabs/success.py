@@ -1,0 +1,95 @@
+"""Success of every method as a figure: its interval, its seeds, the init, and what collapsed."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+
+from leaderboard.board.board import Board
+from leaderboard.board.rows import BoardRow, PanelKey
+from leaderboard.page import charts
+from leaderboard.page.dots import Dot, dot_plot
+from leaderboard.page.methods import short_tracks
+from leaderboard.page.state import State, frame_of, panels_of_name, query_of
+from leaderboard.table import cells
+from leaderboard.table.columns import Line, success_of
+from leaderboard.tabs.answer import init_success, order_of_track
+
+
+@lru_cache(maxsize=64)
+def success_chart(board: Board, state: State) -> charts.Value:
+    """Success with its interval, a row for every method, the best first."""
+    panels = panels_of_name(board, state.protocol, state.panels)
+    known = _trained(board, state, panels)
+    if not known:
+        return charts.NOTHING
+    dots = [_dot(board, state, panels, *pair) for pair in zip(known, tracks_of(known), strict=True)]
+    top = max([10.0, *(dot.high or 0.0 for dot in dots)])
+    axis = {"scale": {"domain": [0, 10 * math.ceil(top / 10)]}}
+    return dot_plot(dots, "success (%)", axis, "success")
+
+
+def tracks_of(rows: Sequence[BoardRow]) -> list[str]:
+    """What the tracks of entries are called in a figure: nothing where all are on one."""
+    names = [cells.text(row.track) for row in rows]
+    return short_tracks(names) if len(set(names)) > 1 else [""] * len(names)
+
+
+def by_track(rows: Sequence[BoardRow]) -> list[BoardRow]:
+    """Entries track by track, as the table has them, within a track in their order."""
+    sizes = Counter(row.track for row in rows)
+    return sorted(rows, key=lambda row: order_of_track(row.track, sizes[row.track]))
+
+
+def fallen_of(row: BoardRow) -> tuple[str, bool]:
+    """How many seeds of an entry collapsed, in words, and whether any did."""
+    event = Line(row, (), None).collapse
+    if event is None or not event.known:
+        return "no logs", False
+    return f"{event.happened} of {event.known} collapsed", event.happened > 0
+
+
+def fallen_seeds(row: BoardRow) -> set[int]:
+    """Seeds of an entry that collapsed."""
+    return {spark.seed for spark in row.sparks if spark.collapse is not None}
+
+
+def _trained(board: Board, state: State, panels: Sequence[PanelKey]) -> list[BoardRow]:
+    if not panels:
+        return []
+    shown = frame_of(board, State(protocol=state.protocol, panels=state.panels, track=state.track))
+    rows = [row for entry in shown.index if (row := board.row(entry, state.protocol))]
+    return by_track([row for row in rows if row.kind == "trained" and success_of(row, panels)])
+
+
+def _dot(board: Board, state: State, panels: Sequence[PanelKey], row: BoardRow, track: str) -> Dot:
+    success, start = success_of(row, panels), init_success(board, row, panels)
+    assert success is not None  # `_trained` has looked
+    said, fell = fallen_of(row)
+    model = f"{cells.text(row.base_model)}, {cells.number(row.parameters, 'parameters')}"
+    return Dot(
+        method=row.method,
+        track=track,
+        name=row.name,
+        href=f"?{query_of(State(tab='entry', protocol=state.protocol, entry=row.id))}",
+        value=100 * success.value,
+        shown=cells.interval(success.value, success.low, success.high, "%"),
+        end=said if fell or said == "no logs" else "",
+        is_bad=fell,
+        low=100 * success.low,
+        high=100 * success.high,
+        start=None if start is None else 100 * start,
+        seeds=_seeds(row, panels),
+        told={"collapse": said, "model": model},
+    )
+
+
+def _seeds(row: BoardRow, panels: Sequence[PanelKey]) -> tuple[tuple[float, bool], ...]:
+    """Success of every seed, of the mean over panels, and whether it collapsed."""
+    fallen = fallen_seeds(row)
+    played = [numbers for key in panels if (numbers := row.panel(key)) is not None]
+    seeds = [{each.seed: each.success for each in numbers.seeds} for numbers in played]
+    return tuple(
+        (100 * math.fsum(each[seed] for each in seeds) / len(seeds), seed in fallen)
+        for seed in (seeds[0] if len(seeds[0]) > 1 or fallen else ())
+    )
