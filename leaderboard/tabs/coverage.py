@@ -15,7 +15,7 @@ from leaderboard.page.marks import collapsed_text
 from leaderboard.page.markup import (
     Head,
     Piece,
-    block,
+    copied,
     element,
     joined,
     link,
@@ -150,5 +150,5 @@ def _hole(grid: Grid, recipe: str, track: str) -> Markup:
     read = element("span", f"Not run yet: {recipe} on {track}", "lb-sr")
     opener = element("button", shown + read, "lb-word lb-hole", type="button", popovertarget=name)
     text = f"{recipe} on {track} has not been run yet; {cost}. For every seed:"
-    content = element("p", text) + block(command, "command of the training")
+    content = element("p", text) + copied(command, "the training")
     return opener + element("div", content, "lb-explained", id=name, popover="auto")

@@ -332,7 +332,7 @@ def test_holes_name_the_command_and_its_cost(tmp_path: Path) -> None:
         "seed: arlarena-bench train --track sokoban-standard --recipe gspo --seed 0 "
         "--out runs/gspo-sokoban-standard-s0"
     ) in said
-    assert page.count("popover=") == 3
+    assert page.count("popover=") == page.count('class="lb-copy"') == 3
 
 
 def test_a_track_of_several_tasks_has_its_mean_in_the_summary(tmp_path: Path) -> None:
