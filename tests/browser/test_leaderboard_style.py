@@ -1,11 +1,13 @@
 """The leaderboard's style sheet in a real browser: focus, frames that scroll, tight rows."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
 from leaderboard.board.file import PARQUET, parquet_bytes
+from leaderboard.board.protocols import Grid
 from tests.browser.chromium import DESKTOP, launched
 from tests.browser.leaderboard_pages import PHONE, open_at, open_tab, served, shown, violations
 from tests.support.board_rows import synthetic_content
@@ -18,7 +20,10 @@ ACCENTS = {"light": "rgb(11, 92, 173)", "dark": "rgb(116, 180, 245)"}
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     root = tmp_path_factory.mktemp("leaderboard")
-    (root / PARQUET).write_bytes(parquet_bytes(synthetic_content(12, 20)))
+    content = synthetic_content(12, 20)
+    grid = Grid(("sokoban-standard", "sokoban-stress"), ("grpo", "dapo_gigpo"), (), ())
+    content = replace(content, facts=replace(content.facts, grid=grid))
+    (root / PARQUET).write_bytes(parquet_bytes(content))
     with served(root / PARQUET, root) as found:
         yield found
 
@@ -84,15 +89,34 @@ def heights(page: Page) -> list[float]:
     return found
 
 
-def test_rows_are_tight_and_the_table_as_high_as_the_window(browser: Browser, address: str) -> None:
+def test_rows_are_tight_and_the_table_as_high_as_its_rows(browser: Browser, address: str) -> None:
     page = browser.new_page(viewport=DESKTOP)
     open_at(page, address)
     # Two lines each, three where a name is long.
     assert max(heights(page)) < 66
     page.set_viewport_size({"width": 1280, "height": 400})
     box = page.locator(".lb-scroll:has(.lb-board)").bounding_box()
-    assert box is not None
-    assert 370 < box["height"] < 400
+    assert box is not None and box["height"] > sum(heights(page)) > 400
+    page.close()
+
+
+def test_heads_stay_while_one_task_s_rows_go_by(browser: Browser, address: str) -> None:
+    numbers = ("dependable", "collapse_rate", "worst_seed", "retention")
+    columns = "&".join(f"columns={name}" for name in numbers)
+    page = browser.new_page(viewport=DESKTOP)
+    open_at(page, f"{address}?tab=board&panels=sokoban/builtin&{columns}")
+    expect(page.locator(".lb-board thead")).not_to_contain_text("ALFWorld")
+    page.set_viewport_size({"width": 1280, "height": 400})
+    page.locator(".lb-board tbody tr").nth(8).evaluate("e => e.scrollIntoView()")
+    head = page.locator(".lb-board thead th").first.bounding_box()
+    assert head is not None and head["y"] == 0
+    # With more columns than the page is wide, their frame scrolls sideways and the page does not.
+    open_at(page, f"{address}?tab=board&panels=built-in")
+    expect(page.locator(".lb-board thead")).to_contain_text("ALFWorld")
+    wide = "e => [e.scrollWidth > e.clientWidth, document.documentElement.scrollWidth]"
+    page.set_viewport_size({"width": 900, "height": 400})
+    frame = page.locator(".lb-scroll:has(.lb-board)")
+    assert frame.evaluate(wide) == [True, 900]
     page.close()
 
 
@@ -104,7 +128,27 @@ def test_a_telephone_shows_the_collapse_beside_success(browser: Browser, address
     for cell in (".lb-success", "td[data-label=collapse]", ".lb-named"):
         box = card.locator(cell).bounding_box()
         assert box is not None and box["x"] >= 0 and box["x"] + box["width"] <= PHONE["width"]
-    # A label to the left, what it says to the right.
-    chip = card.locator(".lb-chip").bounding_box()
-    assert chip is not None and chip["x"] > PHONE["width"] / 3
+    # Rank and name share a line, success and collapse follow in one each, the others in pairs.
+    cells = [".lb-rank", ".lb-name", ".lb-success", "td[data-label=collapse]"]
+    tops = [(card.locator(cell).bounding_box() or {"y": -1})["y"] for cell in cells]
+    assert tops[0] == tops[1] < tops[2] < tops[3]
+    others = card.locator("td:not(.lb-rank):not(.lb-success):not([data-label=collapse]):visible")
+    below = [(other.bounding_box() or {"y": -1})["y"] for other in others.all()]
+    assert min(below) > tops[3] and len(set(below)) < len(below)
+    page.close()
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE])
+def test_an_explanation_in_a_table_is_read_whole(
+    browser: Browser, address: str, viewport: ViewportSize
+) -> None:
+    page = browser.new_page(viewport=viewport)
+    open_at(page, f"{address}?tab=coverage")
+    page.locator(".lb-hole:visible").first.click()
+    shown = page.locator(".lb-explained:popover-open")
+    assert (
+        shown.evaluate("e => e.scrollWidth <= e.clientWidth && getComputedStyle(e).textAlign")
+        == "left"
+    )
+    expect(shown.get_by_role("button", name="Copy: the training")).to_be_visible()
     page.close()
