@@ -178,9 +178,17 @@ def _layers(
     x, line, tone = channels["x"], channels["line"], channels["tone"]
     starts = {(row, dot.start) for dot, row in pairs if dot.start is not None}
     seeds = [
-        {"row": row, "track": dot.track, "seed": value, "fallen": fallen}
+        {"row": row, "track": dot.track, "seed": value}
         for dot, row in pairs
         for value, fallen in dot.seeds
+        if not fallen
+    ]
+    # They can lie on the dot, and then say what it says.
+    crosses = [
+        each | {"seed": value}
+        for (dot, _), each in zip(pairs, values, strict=True)
+        for value, fallen in dot.seeds
+        if fallen
     ]
     told = list(dict.fromkeys(title for dot, _ in pairs for title in dot.told))
     say = {"entry": "entry", "track": "track", "shown": head or "value"}
@@ -197,16 +205,16 @@ def _layers(
         {"data": {"values": bars},
          "mark": {"type": "rule", "strokeWidth": 4, "opacity": 0.32},
          "encoding": x("low") | line | tone | {"x2": {"field": "high"}}},
-        {"data": {"values": [each for each in seeds if not each["fallen"]]},
+        {"data": {"values": seeds},
          "mark": {"type": "point", "filled": True, "size": 14, "opacity": 0.6, "color": charts.INK},
          "encoding": x("seed") | line},
         {"mark": {"type": "point", "filled": True, "size": 75, "opacity": 1,
                   "stroke": charts.PAGE, "strokeWidth": 1},
          "encoding": x("value") | line | tone | channels["shape"] | under},
-        {"data": {"values": [each for each in seeds if each["fallen"]]},
+        {"data": {"values": crosses},
          "mark": {"type": "point", "shape": _CROSS, "filled": False, "size": 80, "opacity": 1,
                   "color": _BAD, "strokeWidth": 2},
-         "encoding": x("seed") | line},
+         "encoding": x("seed") | line | under},
         *({"data": {"values": [each for each in values if each["end"] and each["bad"] == bad]},
            "mark": {"type": "text", "align": "left", "dx": 8, "fontSize": 11,
                     "color": _BAD if bad else charts.SOFT},

@@ -88,6 +88,8 @@ def test_both_tracks_of_a_method_stand_in_one_row_the_best_first(boards: Boards)
     assert [(each["row"], each["track"], each["seed"]) for each in red] == [
         ("CISPO", "stress", 0), ("CISPO", "stress", 1),
     ]  # fmt: skip
+    # On top of the dot, it leads where the dot does.
+    assert red[0]["href"] == drawn[-1]["href"] and "entry=20260101_c" in red[0]["href"]
     small = values(spec, "point", size=14)
     assert [each["seed"] for each in small] == [80, 80, 50, 50, 5]
     assert {each["start"] for each in values(spec, "rule", strokeWidth=1.5)} == {20}
