@@ -78,9 +78,9 @@ class Child:
             self._process.terminate()
 
     def kill(self) -> None:
-        """End it at once."""
+        """End it at once, with what it has started in its session."""
         if self._process.returncode is None:
-            self._process.kill()
+            os.killpg(self.pid, signal.SIGKILL)
 
 
 def _die_with(parent: int, death_signal: signal.Signals) -> None:
@@ -108,10 +108,12 @@ def _pass_nice_on(pid: int) -> None:
 def process_start(pid: int) -> int | None:
     """When a process began, in clock ticks since the machine did; None where there is none.
 
-    A number is used again once its process has ended; together with this it names one process.
+    A number is used again once its process has ended; together with this it names one process. One
+    that has ended, and whose parent has not asked how, is none.
     """
     try:
-        return int(_stat(pid)[19])
+        stat = _stat(pid)
+        return None if stat[0] in "ZX" else int(stat[19])
     except (FileNotFoundError, ProcessLookupError):
         return None
 

@@ -57,13 +57,24 @@ def in_use(folder: Path) -> Iterator[None]:
         OSError: Its lock cannot be written.
     """
     lock = folder.with_name(folder.name + _LOCK)
-    descriptor = open_no_link(lock, os.O_CREAT | os.O_WRONLY)
+    descriptor = _locked(lock)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         lock.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _locked(path: Path) -> int:
+    """A file that is made and locked, as an open descriptor."""
+    while True:
+        descriptor = open_no_link(path, os.O_CREAT | os.O_WRONLY)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        # Another run may have deleted it in between.
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(descriptor), path.stat()):
+                return descriptor
         os.close(descriptor)
 
 

@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -166,9 +166,7 @@ def _outlived(folder: Path) -> bool:
     return state.is_running and state.began is not None
 
 
-def _free_slot(
-    jobs: Sequence[_Job], failures: Mapping[int, int], setting: StudySetting
-) -> int | None:
+def _free_slot(jobs: Sequence[_Job], failures: Counter[int], setting: StudySetting) -> int | None:
     """A slot that has no run; one where runs keep failing only if there is no other."""
     slots = range(setting.jobs)
     taken = {job.slot for job in jobs}
@@ -176,7 +174,7 @@ def _free_slot(
     return next((slot for slot in preferred or slots if slot not in taken), None)
 
 
-def _say_if_avoided(slot: int, failures: Mapping[int, int], setting: StudySetting) -> None:
+def _say_if_avoided(slot: int, failures: Counter[int], setting: StudySetting) -> None:
     if setting.gpus.gpus and setting.jobs > 1 and failures[slot] == _FAILURES:
         gpus = ", ".join(setting.gpus.gpus[slot])
         text = "%d runs in a row failed on GPU %s: it is not used while runs on others succeed"

@@ -88,5 +88,5 @@ def first_movers(moves: Mapping[str, int | None]) -> tuple[str, ...]:
 
 
 def median_lead(leads: list[int]) -> float | None:
-    """Updates between the move of a signal and the collapse, median over runs."""
+    """Updates between the move of a signal and the loss, median over runs."""
     return median(leads) if leads else None

@@ -1,7 +1,7 @@
 """Methods as rows of dots: one number of every entry, with its seeds, on one axis.
 
-A method is a row, and each of its tracks a line of that row with a shape and a tone of its own:
-hues would not do for as many methods as a board has.
+A method is a row, and each of its tracks a line of that row, with a shape and a tone that differ
+for the first six tracks: hues would not do for as many methods as a board has.
 """
 
 from collections import Counter

@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from benchmark.logs.curves import Points
-from benchmark.stability.collapse import fall_step
+from benchmark.stability.collapse import WINDOW, fall_step
 from benchmark.stability.early_warning import margin, share_after
 from benchmark.stability.precursors import first_judged, first_movers, median_lead, moved_at
 from benchmark.stats.intervals import Interval
@@ -64,6 +64,10 @@ class SignalSummary:
         held: Runs that did not collapse, on tracks with such a run, in which it could have moved.
         false_alarms: Those in which it moved all the same, each watched as long as the `known` runs
             of its track (`benchmark.stability.early_warning.share_after`): a sum of shares.
+        matched: The `known` runs of tracks that also have `held` ones.
+        matched_moved: Those in which it moved.
+        expected: In how many of the `matched` it would have moved if it did so as often as in the
+            `held` runs of their tracks.
     """
 
     name: str
@@ -73,19 +77,20 @@ class SignalSummary:
     lead: float | None
     held: int
     false_alarms: Fraction
-
-    @property
-    def excess(self) -> float:
-        """Share of collapses that it moved before, minus its share of false alarms."""
-        share = self.moved / self.known if self.known else 0.0
-        return share - (float(self.false_alarms / self.held) if self.held else 0.0)
+    matched: int
+    matched_moved: int
+    expected: Fraction
 
     @property
     def margin(self) -> Interval | None:
-        """The same with its 95% interval; None without runs of both kinds."""
-        if not self.known or not self.held:
+        """Share of `matched` runs that it moved before, minus the expected one, with its interval.
+
+        None without runs of both kinds on one track.
+        """
+        if not self.matched:
             return None
-        return margin(self.moved, self.known, self.false_alarms, self.held)
+        usual = self.expected / self.matched
+        return margin(self.matched_moved, self.matched, usual * self.held, self.held)
 
 
 @lru_cache(maxsize=8)
@@ -138,8 +143,9 @@ def signal_summaries(board: Board, protocol: str) -> tuple[SignalSummary, ...]:
 
     A signal that moves in every run, such as a KL that grows with training, moves before every
     collapse, too: runs that did not collapse say how much that means. They are watched as long as
-    those that did, since a longer run has more time to move in. Those of tracks without any
-    collapse are left out: what tells tracks apart would look like a warning.
+    those that did, since a longer run has more time to move in. The two kinds are compared within
+    tracks: what tells tracks apart would look like a warning. Runs with too few validations to show
+    that they have not collapsed are left out.
     """
     found = collapsed_runs(board, protocol)
     falls: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
@@ -152,23 +158,47 @@ def signal_summaries(board: Board, protocol: str) -> tuple[SignalSummary, ...]:
         for row in board.rows(protocol)
         if row.stability is not None and row.track in tracks
         for curves in board.curves(row)
-        if curves.collapsed is False
+        if curves.collapsed is False and _shows_collapse(curves)
     ]
     rows = []
     for name in SIGNALS:
         known = [each for each in found if name in each.moves]
         leads = [each.fall - at for each in known if (at := each.moves[name]) is not None]
         first = sum(name in each.first for each in known)
-        others = []
+        others: defaultdict[str, list[Fraction]] = defaultdict(list)
         for track, moves in held:
             start, moved = moves.get(name, (None, None))
             if start is not None:
                 later = [fall for fall in falls[track, name] if start < fall]
-                others += [share_after(moved, later)] if later else []
-        false = sum(others, Fraction())
-        lead = median_lead(leads)
-        rows.append(SignalSummary(name, len(known), len(leads), first, lead, len(others), false))
-    return tuple(sorted(rows, key=lambda row: (not row.held, -row.excess, -row.first)))
+                others[track] += [share_after(moved, later)] if later else []
+        usual = {track: sum(all_, Fraction()) / len(all_) for track, all_ in others.items() if all_}
+        matched = [each for each in known if each.row.track in usual]
+        rows.append(
+            SignalSummary(
+                name=name,
+                known=len(known),
+                moved=len(leads),
+                first=first,
+                lead=median_lead(leads),
+                held=sum(map(len, others.values())),
+                false_alarms=sum((sum(all_, Fraction()) for all_ in others.values()), Fraction()),
+                matched=len(matched),
+                matched_moved=sum(each.moves[name] is not None for each in matched),
+                expected=sum((usual[each.row.track] for each in matched), Fraction()),
+            )
+        )
+    return tuple(sorted(rows, key=_most_telling_first))
+
+
+def _most_telling_first(each: SignalSummary) -> tuple[bool, float, int]:
+    found = each.margin
+    return found is None, 0.0 if found is None else -found.value, -each.first
+
+
+def _shows_collapse(curves: SeedCurves) -> bool:
+    """Whether a run has validations enough to show that it has not collapsed."""
+    success = curves.of("success")
+    return success is not None and success.measured > WINDOW
 
 
 def lost_level(board: Board, row: BoardRow, init: BoardRow | None) -> tuple[PanelKey, str] | None:

@@ -39,6 +39,7 @@ BASELINE: Final = {
 """GRPO's choices, which the paper starts from."""
 LEAST_PAIRS: Final = 3
 """Pairs from which on an interval is over pairs."""
+PAPER: Final = "paper"
 OVER_PAIRS: Final = "over pairs (Student's t)"
 """Name of that interval."""
 
@@ -208,11 +209,19 @@ def _chosen(
 
 
 def _by_kind(pairs: Sequence[_Pair]) -> list[tuple[str, list[_Pair]]]:
-    """Pairs by the kind of their track: what its name has after the task."""
     found: dict[str, list[_Pair]] = {}
     for pair in pairs:
-        found.setdefault(pair[0].track.partition("-")[2], []).append(pair)
+        found.setdefault(kind_of(pair[0].track), []).append(pair)
     return sorted(found.items())
+
+
+def kind_of(track: str) -> str:
+    """What tracks of several tasks have in common, such as `standard`; empty off tracks.
+
+    Names are TASK-KIND, but for those of the paper's settings, which are paper-TASK.
+    """
+    first, _, rest = track.partition("-")
+    return first if first == PAPER else rest
 
 
 def _contrast(

@@ -327,9 +327,9 @@ def _margin(
     found = mean_difference(board, first, second, panels)
     by = cells.points(found) if found else cells.UNKNOWN
     parts: list[Piece] = [f"; {by} points ahead of ", _entry(second, state, alike)]
-    parts.append(_cost(board, state, panels, first, second))
     if second in ties:
         parts.append(", a tie")
+    parts.append(_cost(board, state, panels, first, second))
     further = [row for row in ties if row is not second]
     if further:
         names = joined([_entry(row, state, alike) for row in further[:3]], ", ")
@@ -341,21 +341,24 @@ def _margin(
 def _cost(
     board: Board, state: State, panels: Sequence[PanelKey], first: BoardRow, second: BoardRow
 ) -> str:
-    """How many more episodes the first has trained on, if so, and what it leads by without them."""
+    """How many times as many episodes the first has trained on, and its lead after equally many.
+
+    Nothing where it has trained on no more than the second.
+    """
     curves = board.curves(first), board.curves(second)
     mine, theirs = map(episodes_of, curves)
     if not mine or not theirs or len(panels) != 1:
         return ""
     ratio = mine / theirs
-    if 1 / _ALIKE < ratio < _ALIKE:
+    if ratio < _ALIKE:
         return ""
-    said = f", with {ratio:.1f} times its training episodes"
+    said = f", after {ratio:.1f} times as many training episodes"
     protocol = board.protocol(state.protocol)
     panel = protocol.panel(panels[0]) if protocol else None
     known = {panel_name(panel): len(panel.episodes)} if panel else {}
     for means in equal_means(*curves, known):
         if means.by == "episodes" and means.difference is not None and means.panel in known:
-            said += f" ({cells.points(means.difference)} after equally many)"
+            said += f" (after equally many: {cells.points(means.difference)})"
     return said
 
 

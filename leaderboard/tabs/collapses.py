@@ -117,19 +117,23 @@ def _answer(
     runs = f"Over all tasks, {counted(len(found), 'training run')}"
     judged = sum(bool(each.moves) for each in found)
     if not judged:
-        early = "too early for any signal to be judged, so that none is shown to warn"
+        early = "too early, or without the numbers, to judge any signal: none is shown to warn"
         return joined([f"{runs} collapsed, {early}. ", _study(board), "."])
     late = f"{runs} collapsed, {judged} of them late enough to look for a warning"
     enough = [each for each in signals if each.known >= LEAST_RUNS]
     if not enough:
         few = ": too few to say whether a signal is one. "
         return joined([late, few, _study(board), "."])
-    shown = [each for each in enough if each.margin is not None and each.margin.low > 0]
+    compared = [each for each in enough if each.margin is not None]
+    if not compared:
+        alone = ". Nothing can be said of a warning: no run of their tracks held as long. "
+        return joined([late, alone, _study(board), "."])
+    shown = [each for each in compared if each.margin is not None and each.margin.low > 0]
     if not shown:
         return joined(
             [
                 late, ". No signal is shown to warn of them: none moves before a fall more often "
-                "than in other runs of the same length, beyond what chance explains. ",
+                "than in other runs of the same track and length, beyond what chance explains. ",
                 _study(board), ".",
             ]
         )  # fmt: skip
@@ -137,7 +141,7 @@ def _answer(
     lead = ""
     if best.lead is not None and best.moved >= LEAST_RUNS:
         lead = f", {best.lead:g} {plural(f'{best.lead:g}', 'update')} earlier (median of these)"
-    tried = f"It was picked out of {len(enough)} on these very runs" if enough[1:] else ""
+    tried = f"It was picked out of {len(compared)} on these very runs" if compared[1:] else ""
     return joined(
         [
             late, ". The signal that tells these from other runs best is ",
@@ -179,7 +183,7 @@ def _signals(signals: tuple[SignalSummary, ...]) -> Markup:
         Head(
             "difference (points)",
             number=True,
-            text="of the two shares, with its 95% interval, as if runs were independent",
+            text="within tracks, with its 95% interval, as if runs were independent",
         ),
     ]
     rows: list[list[Piece]] = [
@@ -219,7 +223,7 @@ def _runs(board: Board, state: State, found: tuple[CollapsedRun, ...]) -> Markup
             f"{each.step:,}",
             f"{each.fall:,}",
             "; ".join(SIGNALS[name].title for name in each.first)
-            or ("none" if each.moves else "too early to tell"),
+            or ("none" if each.moves else "cannot be judged"),
             *(_move(each, name) for name in judged),
             _level(board, state, each),
         ]

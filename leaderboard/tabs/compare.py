@@ -231,12 +231,12 @@ def _listed(
     return listed if tested else listed + untested
 
 
-def _sides(first: BoardRow, second: BoardRow) -> list[Head]:
-    """Heads of two columns of success: by method, or by place where both have the same."""
+def _sides(first: BoardRow, second: BoardRow, what: str = "success") -> list[Head]:
+    """Heads of two columns: by method, or by place where both have the same."""
     names = [cells.text(method_name(row.method)) for row in (first, second)]
     if names[0] == names[1]:
         names = ["first", "second"]
-    texts = [f"success of the {place} entry" for place in ("first", "second")]
+    texts = [f"{what} of the {place} entry" for place in ("first", "second")]
     return [
         Head(f"{name} (%)", number=True, text=text) for name, text in zip(names, texts, strict=True)
     ]
@@ -350,7 +350,7 @@ def _differing(
     heads = [
         Head("episode"),
         Head(cells.text(panel.category_name)),
-        *_sides(first, second),
+        *_sides(first, second, "solved plays"),
         Head("turns"),
     ]
     name = panel_name(panel)

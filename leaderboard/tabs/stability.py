@@ -104,7 +104,7 @@ def choices_lead(board: Board, state: State) -> str:
             "We compare two entries only if they differ in exactly one of the four choices of a "
             "recipe, and in the learning rate, which may be tuned for each. A gain is a difference "
             "of success in points. Its 95% interval is that of every comparison of two entries; "
-            "with three pairs or more (small dots), it is over pairs. With one seed on each side "
+            "with three pairs or more, it is over pairs (small dots). With one seed on each side "
             "the interval covers the episodes only: another seed may give another result. Nothing "
             "is corrected for the number of comparisons."
         )
@@ -176,7 +176,7 @@ def against_chart(board: Board, state: State) -> charts.Value:
 
 
 def _seeds(row: BoardRow, name: str, scale: int) -> tuple[tuple[float, bool], ...]:
-    """A measure of every seed where each has one, and whether the seed collapsed."""
+    """A measure of every seed that has one, and whether the seed collapsed."""
     if row.stability is None:
         return ()
     fallen, seeds = fallen_seeds(row), row.stability.seeds
@@ -186,7 +186,7 @@ def _seeds(row: BoardRow, name: str, scale: int) -> tuple[tuple[float, bool], ..
         for seed, value in zip(seeds, values, strict=bool(values))
         if value is not None and math.isfinite(value)
     )
-    return known if len(known) > 1 else ()
+    return known if len(known) > 1 or any(fell for _, fell in known) else ()
 
 
 def _all_noise(measure: Column, lines: dict[str, dict[str, Any]]) -> bool:

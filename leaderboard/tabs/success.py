@@ -18,13 +18,14 @@ from leaderboard.tabs.answer import init_success, order_of_track
 
 @lru_cache(maxsize=64)
 def success_chart(board: Board, state: State) -> charts.Value:
-    """Success with its interval, a row for every method, the best first."""
+    """Success with its interval, a row for every method, the best of the first track first."""
     panels = panels_of_name(board, state.protocol, state.panels)
     known = _trained(board, state, panels)
     if not known:
         return charts.NOTHING
     dots = [_dot(board, state, panels, *pair) for pair in zip(known, tracks_of(known), strict=True)]
-    top = max([10.0, *(dot.high or 0.0 for dot in dots)])
+    ends = (end for dot in dots for end in (dot.high, dot.start, *(at for at, _ in dot.seeds)))
+    top = max([10.0, *(end for end in ends if end is not None)])
     axis = {"scale": {"domain": [0, 10 * math.ceil(top / 10)]}}
     return dot_plot(dots, "success (%)", axis, "success")
 
@@ -36,7 +37,7 @@ def tracks_of(rows: Sequence[BoardRow]) -> list[str]:
 
 
 def by_track(rows: Sequence[BoardRow]) -> list[BoardRow]:
-    """Entries track by track, as the table has them, within a track in their order."""
+    """Entries track by track, within a track in their order."""
     sizes = Counter(row.track for row in rows)
     return sorted(rows, key=lambda row: order_of_track(row.track, sizes[row.track]))
 

@@ -94,12 +94,13 @@ def _check_on_gpus(cells: "tuple[Cell, ...]", setting: "StudySetting") -> None:
     refused = 0
     methods = dict.fromkeys((cell.track, cell.recipe) for cell in cells if cell.recipe != INIT)
     for track, recipe in methods:
-        words = ["train", "--track", track, "--recipe", setting.custom.recipe(recipe)]
+        words = ["train", "--track", track, *setting.custom.options(recipe)]
         try:
-            planned = plan_run(parse([*words, *setting.gpus.train_options]))
+            asked = parse([*words, *setting.gpus.train_options])
+            planned = plan_run(asked)
             check_engine(planned.training, planned.arguments, planned.processes)
             check_run(planned.training, planned.processes)
-            fit(planned.training, planned.arguments, planned.plan)
+            fit(planned.training, asked, planned.plan)
         except UserError as error:
             refused += 1
             say(f"{track} {recipe}: {error}", file=sys.stderr)

@@ -30,6 +30,8 @@ def seed(
 ) -> SeedCurves:
     own = (series("grad_norm", grad), series("entropy", entropy), *more)
     collapsed = collapse is not None
+    if not collapsed:
+        own += (StoredSeries("success", (0, 5, 10, 15, 20), (0.5,) * 5, 5),)
     return SeedCurves(number, "sokoban/builtin", collapse or 20, collapsed, 20, None, own)
 
 
@@ -66,7 +68,14 @@ def test_what_moved_before_a_collapse_and_without_one(boards: Boards) -> None:
     elsewhere = replace(HELD, id="20260101_else", track="other")
     assert signal_summaries(boards(FALLEN, HELD, elsewhere), "v1")[0].held == 2
     # It moves whether a run collapses or not: that warns of nothing.
-    assert entropy.false_alarms == 2 and entropy.excess < 0 < grad.excess
+    assert entropy.margin is not None and grad.margin is not None
+    assert entropy.false_alarms == 2 and entropy.margin.value < 0 < grad.margin.value
+    # Three validations cannot show that a run has not collapsed.
+    (held,) = HELD.curves[:1]
+    few = replace(
+        held, series=(*held.series[:2], StoredSeries("success", (0, 9, 18), (0.5,) * 3, 3))
+    )
+    assert signal_summaries(boards(FALLEN, entry("few", few)), "v1")[0].held == 0
 
 
 def test_the_page_says_it(boards: Boards) -> None:
@@ -101,7 +110,22 @@ def test_a_signal_is_named_only_with_an_interval_above_zero(boards: Boards) -> N
     assert "1 update earlier" in said
     # Nothing to compare with, nothing shown.
     alone = text_of(collapses_lead(boards(entry("alone", *FALLEN_THRICE)), STATE))
-    assert "No signal is shown to warn" in alone
+    assert "Nothing can be said of a warning: no run of their tracks held as long." in alone
+
+
+def test_what_tells_tracks_apart_is_no_warning(boards: Boards) -> None:
+    """On one track all collapse and the signal moves, on the other one of four, and it never does.
+
+    Over both, it moved before 3 of 4 collapses and in none of 3 other runs.
+    """
+    breaking = replace(entry("breaking", *FALLEN_THRICE), track="sokoban-stress")
+    calm = entry("calmer", seed(0, 15, None, None), *(seed(n, None, None, None) for n in (1, 2, 3)))
+    board = boards(breaking, replace(calm, track="sokoban-standard"))
+    grad = next(each for each in signal_summaries(board, "v1") if each.name == "grad_norm")
+    assert (grad.moved, grad.known, grad.held, grad.false_alarms) == (3, 4, 3, 0)
+    assert (grad.matched_moved, grad.matched, grad.expected) == (0, 1, 0)
+    assert grad.margin is not None and grad.margin.value == 0
+    assert "No signal is shown to warn of them" in text_of(collapses_lead(board, STATE))
 
 
 def test_the_study_is_linked_where_the_repository_is_known(boards: Boards) -> None:
@@ -169,8 +193,8 @@ def test_a_collapse_by_the_sixth_update_is_not_judged(boards: Boards, collapse: 
     (found,) = collapsed_runs(board, "v1")
     assert (found.moves, found.first) == ({}, ())
     said = text_of(collapses_lead(board, STATE))
-    assert "1 training run collapsed, too early for any signal to be judged" in said
-    assert "too early to tell" in text_of(collapses_page(board, STATE))
+    assert "1 training run collapsed, too early, or without the numbers, to judge any" in said
+    assert "cannot be judged" in text_of(collapses_page(board, STATE))
 
 
 def test_curves_are_aligned_at_the_collapse(boards: Boards) -> None:

@@ -18,6 +18,7 @@ from leaderboard.table.contrasts import (
     Collapses,
     Dimension,
     dimensions,
+    kind_of,
     over_pairs,
 )
 from leaderboard.table.paired import compare
@@ -87,6 +88,21 @@ def test_a_pair_by_hand(boards: Boards) -> None:
     ends = welch.confidence_interval(0.95)
     assert contrast.gain.low < ends.low < ends.high < contrast.gain.high
     assert (found.alone, found.unknown) == ((), 0)
+
+
+@pytest.mark.parametrize(
+    ("track", "kind"),
+    [
+        ("sokoban-standard", "standard"),
+        ("sokoban-pixels-stress", "pixels-stress"),
+        ("all-async-1", "async-1"),
+        ("sokoban-sweep-x10-kl", "sweep-x10-kl"),
+        ("paper-tir_math", "paper"),
+        ("open", ""),
+    ],
+)
+def test_the_kind_of_a_track_is_what_tasks_share(track: str, kind: str) -> None:
+    assert kind_of(track) == kind
 
 
 def test_tracks_of_different_kinds_are_not_averaged(boards: Boards) -> None:

@@ -132,9 +132,9 @@ def test_a_lead_says_what_it_cost(boards: Boards) -> None:
     cheap, dear = (trained(name, recipe, solved, 0, 0.9)
                    for name, recipe, solved in (("a", "grpo", 60), ("b", "sampo", 80)))  # fmt: skip
     said = text_of(answer(boards(with_curves(cheap, plain), with_curves(dear, dynamic)), STATE))
-    assert "points ahead of GRPO , with 3.0 times its training episodes (" in said
+    assert "points ahead of GRPO , after 3.0 times as many training episodes (" in said
     # GRPO ends at 60% after 256 episodes; SAMPO was between 30 (192 episodes) and 50% (384) then.
-    assert "(\u221223.3 [" in said and "] after equally many)" in said
+    assert "(after equally many: \u221223.3 [" in said
     alike = text_of(answer(boards(with_curves(cheap, plain), with_curves(dear, plain)), STATE))
     assert "training episodes" not in alike
 

@@ -58,6 +58,21 @@ def values(spec: dict[str, Any], mark: str, **about: Any) -> list[dict[str, Any]
     return [value for each in layers for value in each.get("data", spec["data"])["values"]]
 
 
+def test_the_init_above_all_methods_is_in_the_figure(boards: Boards) -> None:
+    fallen = trained("a", "cispo", (0, 0, 1), (0, 1, 2), "sokoban-stress")
+    start = board_row("20260101_start", {SOKOBAN: [first(60)]}, kind="init", init=None)
+    model = replace(fallen, init=start.checkpoints[0].model)
+    spec = spec_of(success_chart(boards(model, start), STATE))
+    (dot,) = [each["encoding"] for each in spec["layer"] if "shape" in each["encoding"]][:1]
+    assert dot["x"]["scale"]["domain"] == [0, 60]
+
+
+def test_a_single_seed_that_collapsed_is_crossed_on_stability_too(boards: Boards) -> None:
+    one = trained("a", "cispo", (10,), (0,), retention=0.0)
+    spec = spec_of(against_chart(boards(one, INIT), replace(STATE, measure="retention")))
+    assert [each["seed"] for each in values(spec, "point") if "seed" in each] == [0.0]
+
+
 def test_both_tracks_of_a_method_stand_in_one_row_the_best_first(boards: Boards) -> None:
     spec = spec_of(
         success_chart(
@@ -93,7 +108,7 @@ def test_both_tracks_of_a_method_stand_in_one_row_the_best_first(boards: Boards)
     small = values(spec, "point", size=14)
     assert [each["seed"] for each in small] == [80, 80, 50, 50, 5]
     assert {each["start"] for each in values(spec, "rule", strokeWidth=1.5)} == {20}
-    # From 0 to the next 10 above the highest interval.
+    # From 0 to the next 10 above the highest interval, init and seed.
     top = max(each["high"] for each in drawn)
     assert dot["x"]["scale"]["domain"] == [0, 10 * math.ceil(top / 10)] == [0, 90]
     assert "CISPO: stress, 2.0% [" in spec["description"]
