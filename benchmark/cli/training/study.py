@@ -229,14 +229,13 @@ def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
     from baselines.study.cells import cells_there
     from baselines.study.claims import Claims, read_claims
     from baselines.study.pages.claims_page import write_claims
-    from baselines.study.pages.early_warning import write_early_warning
+    from baselines.study.pages.early_warning import without_sweeps, write_early_warning
     from baselines.study.pages.overview import write_overview
     from baselines.study.pages.robustness import measured_sweeps, write_robustness
     from baselines.study.pages.track_pages import results_by_track, write_pages
     from baselines.study.schema import TABLE
     from baselines.study.verdicts import verdicts, verdicts_with_noise_once
     from baselines.study.workspace import survey
-    from baselines.tracks.sweeps import points_of_sweeps
 
     claims = Path(arguments.claims or Path(arguments.study).with_name(CLAIMS))
     if not arguments.claims and not claims.exists() and _are_shipped(setting.results):
@@ -264,10 +263,7 @@ def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
         if judged:
             once = verdicts_with_noise_once(listed.claims, results, listed.pilots)
             say(write_claims(judged, once, listed, claims, setting.results))
-        # Points of a sweep repeat their base's runs with one setting changed: no runs of their own
-        # for a rule that is chosen on one half of all runs and tested on the other.
-        points = points_of_sweeps(each.track for each in setting.current_tracks.values())
-        apart = {name: each for name, each in results.items() if name not in points}
+        apart = without_sweeps(results, setting.current_tracks)
         say(write_early_warning(apart, setting.results))
         if sweeps := measured_sweeps(results, setting.current_tracks):
             say(write_robustness(sweeps, setting.results))

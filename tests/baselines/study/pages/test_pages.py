@@ -17,7 +17,7 @@ from baselines.study.current_tracks import CurrentTrack, current_tracks_of
 from baselines.study.pages.claims_page import CLAIMS as CLAIMS_PAGE
 from baselines.study.pages.claims_page import claims_page
 from baselines.study.pages.early_warning import PAGE as EARLY_WARNING
-from baselines.study.pages.early_warning import early_warning_page
+from baselines.study.pages.early_warning import early_warning_page, without_sweeps
 from baselines.study.pages.overview import (
     BEGIN,
     END,
@@ -302,7 +302,8 @@ def test_readme_overview_claims_and_early_warning_show_what_the_committed_cells_
     readme = (REPOSITORY / "README.md").read_text("utf-8")
     assert f"{BEGIN.format(' of standard, stress')}\n\n{block}\n\n{END}" in readme
     assert overview_page(found, current_tracks) == (RESULTS / OVERVIEW).read_text("utf-8")
-    warned = early_warning_page(watched_runs(found), halved_runs(found))
+    apart = without_sweeps(found, current_tracks)
+    warned = early_warning_page(watched_runs(apart), halved_runs(apart))
     assert warned == (RESULTS / EARLY_WARNING).read_text("utf-8")
     assert ("do not show that the rule warns" in warned) == ("none has\n  been shown to:" in readme)
     once = verdicts_with_noise_once(listed.claims, found, listed.pilots)
