@@ -145,13 +145,10 @@ def run_cells(
 
 def _wait_for_earlier(cells: Sequence[Cell], setting: StudySetting) -> None:
     """Wait for runs of a study that was killed: those on GPUs still write their checkpoints."""
-
-    def left() -> list[Cell]:
-        return [cell for cell in cells if _outlived(setting.folder(cell))]
-
-    if running := left():
+    running = [folder for folder in map(setting.folder, cells) if _outlived(folder)]
+    if running:
         log.warning("waiting for %s of a study that was killed", counted(len(running), "run"))
-    while left():
+    while any(map(_outlived, running)):
         time.sleep(_POLL)
 
 
@@ -320,10 +317,11 @@ def _interrupted_by(*numbers: signal.Signals) -> Iterator[None]:
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         nonlocal heard
-        now = time.monotonic()
-        if heard is None or now - heard > _SAME_SIGNAL:
-            heard = now if heard is None else heard
-            raise KeyboardInterrupt
+        if heard is None:
+            heard = time.monotonic()
+        elif time.monotonic() - heard <= _SAME_SIGNAL:
+            return
+        raise KeyboardInterrupt
 
     before = {number: signal.getsignal(number) for number in numbers}
     handled = [number for number, handler in before.items() if handler != signal.SIG_IGN]

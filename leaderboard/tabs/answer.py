@@ -92,12 +92,14 @@ def _summary_row(
     keys = [panel.key for panel in panels]
     (first, _), *others = placed
     success = _success(first, keys)
-    event = Line(first, (), None).collapse
+    whole = Line(first, (), None)
+    event = whole.collapse
     seeds = joined(["of ", counted(len(first.checkpoints), "seed"), ", no logs"])
     if event is not None and event.low is not None and event.high is not None:
         ends = f"{whole_percent(event.low)}\u2013{whole_percent(event.high)}%"
         css = "lb-fallen" if event.happened else ""
         seeds = joined([element("span", f"{event.happened} of {event.known}", css), _soft(ends)])
+        seeds += _soft(f"{whole.halved} halved") if whole.halved else NOTHING
     if len(panels) == 1:
         asked, title = State(panels=panel_name(panels[0])), panel_title(panels[0])
         kind = track.removeprefix(f"{panels[0].task}-")
@@ -363,7 +365,8 @@ def _cost(
 
 
 def _collapses(row: BoardRow) -> Markup:
-    event = Line(row, (), None).collapse
+    whole = Line(row, (), None)
+    event = whole.collapse
     seeds = counted(len(row.checkpoints), "seed")
     if event is None or event.low is None or event.high is None:
         return joined([seeds, "; without training logs, nothing is known about its stability."])
@@ -374,9 +377,11 @@ def _collapses(row: BoardRow) -> Markup:
             " ",
             element(
                 "span",
-                f"(95% CI {whole_percent(event.low)}\u2013{whole_percent(event.high)}%).",
+                f"(95% CI {whole_percent(event.low)}\u2013{whole_percent(event.high)}%)"
+                f"{',' if whole.halved else '.'}",
                 "lb-whole",
             ),
+            *([f" {whole.halved} ", explained("halved", "halved"), "."] if whole.halved else []),
         ]
     )
 

@@ -43,11 +43,14 @@ def by_track(rows: Sequence[BoardRow]) -> list[BoardRow]:
 
 
 def fallen_of(row: BoardRow) -> tuple[str, bool]:
-    """How many seeds of an entry collapsed, in words, and whether any did."""
-    event = Line(row, (), None).collapse
+    """How many seeds of an entry collapsed or halved, in words, and whether any did."""
+    whole = Line(row, (), None)
+    event = whole.collapse
     if event is None or not event.known:
         return "no logs", False
-    return f"{event.happened} of {event.known} collapsed", event.happened > 0
+    said = f"{event.happened} of {event.known} collapsed"
+    said += f", {whole.halved} halved" if whole.halved else ""
+    return said, event.happened + whole.halved > 0
 
 
 def fallen_seeds(row: BoardRow) -> set[int]:

@@ -11,11 +11,11 @@ import pytest
 
 from baselines.launch.child import process_start
 from baselines.launch.slots import NO_GPUS, GpuSlots, deal_gpus
-from baselines.study.current_tracks import current_tracks_of
-from baselines.study.running import OUTPUT, run_cells
+from baselines.study.running import OUTPUT
 from baselines.study.schema import Cell
 from baselines.study.workspace import RunState, StudySetting, read_state, write_state
 from benchmark.cli.main import main
+from tests.support.training.failing_cells import failing_setting, failures
 from tests.support.training.tiny_study import make_tracks
 
 RECIPES = ("grpo", "gspo", "cispo", "sapo", "gigpo", "grpo_st")
@@ -27,17 +27,8 @@ def made(
     folder: Path, cells: Sequence[Cell], command: str, gpus: GpuSlots, jobs: int
 ) -> tuple[StudySetting, dict[str, str]]:
     """Try to make cells by a command that always fails; the setting, and why each failed."""
-    tracks = current_tracks_of(cells, "study.yaml")
-    program = (sys.executable, "-c", command)
-    setting = StudySetting(tracks, folder / "runs", folder / "results", jobs, program, gpus=gpus)
-    why: dict[str, str] = {}
-    run_cells(
-        cells,
-        setting,
-        lambda cell, found: pytest.fail(f"{cell} {found} is finished"),
-        lambda cell, reason: why.update({cell.recipe: reason}),
-    )
-    return setting, why
+    setting = failing_setting(folder, cells, command, gpus, jobs)
+    return setting, failures(cells, setting)
 
 
 def gpus_of(setting: StudySetting, cells: Sequence[Cell]) -> list[str]:

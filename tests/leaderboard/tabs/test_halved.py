@@ -7,10 +7,12 @@ from leaderboard.board.protocols import BoardFacts, Grid, StudyRun
 from leaderboard.board.training_rows import EventCount, NamedValue, Stability
 from leaderboard.page.query import open_query
 from leaderboard.page.state import State
+from leaderboard.tabs.answer import answer, summary
 from leaderboard.tabs.board import board_page
 from leaderboard.tabs.coverage import coverage_page
 from leaderboard.tabs.entry.head import entry_head
 from leaderboard.tabs.entry.page import entry_page
+from leaderboard.tabs.success import success_chart
 from tests.leaderboard.conftest import SOKOBAN, first
 from tests.leaderboard.pages import text_of
 from tests.support.board_rows import board_content, board_of, board_row
@@ -43,3 +45,8 @@ def test_what_halved_stands_beside_what_collapsed(tmp_path: Path) -> None:
     assert "0/3 collapsed, 2 halved 95% CI 0\u201356%" in text_of(table)
     about = entry_page(board, State(tab="entry", protocol="v1", entry=ROW.id))
     assert "0 of 3, 95% CI 0\u201356%; 2 halved" in text_of(about)
+    state = State(protocol="v1", panels="sokoban/builtin")
+    said = text_of(answer(board, state))
+    assert "0 of 3 seeds collapsed (95% CI 0\u201356%), 2 halved ." in said
+    assert "0 of 3 0\u201356% 2 halved" in text_of(summary(board, state))
+    assert "0 of 3 collapsed, 2 halved" in success_chart(board, state)["plot"]
