@@ -1,5 +1,6 @@
 """A track's page: table, curves and verdicts, from finished cells alone."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
 from pathlib import Path
@@ -23,6 +24,7 @@ from baselines.study.pages.markdown import fill, markdown_table
 from baselines.study.schema import Cell
 from baselines.study.verdicts import ClaimVerdict, collapsed_text
 from baselines.study.workspace import StudySetting
+from benchmark.engines.core.devices import DEVICE_NAME
 from benchmark.files import write_atomically
 from benchmark.logs.groups import curves_of, plotted
 from benchmark.plots.training import figure_bytes
@@ -183,6 +185,7 @@ def page_of(
         missing=list(_missing(results)),
         several_tasks=len(results.panels) > 1,
         halved=[_halved_text(method) for method in methods if method.halved],
+        hardware=_hardware(methods),
         example=_example(methods),
     )
 
@@ -249,6 +252,13 @@ def _row(
         "-" if episodes is None else f"{episodes:,.0f}",
         "-" if minutes is None else f"{minutes:.1f}",
     ]
+
+
+def _hardware(methods: Sequence[RecipeRuns]) -> str:
+    """How many runs were begun on what, the most common first; older logs do not say."""
+    logs = [log for method in methods for log in method.logs]
+    counts = Counter(str(log.start.engine.get(DEVICE_NAME, "not named")) for log in logs)
+    return "; ".join(f"{name} ({n} {plural(n, 'run')})" for name, n in counts.most_common())
 
 
 def _halved_text(method: RecipeRuns) -> str:

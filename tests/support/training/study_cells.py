@@ -14,6 +14,7 @@ from baselines.study.cells import (
 )
 from baselines.study.current_tracks import CurrentTrack
 from baselines.study.schema import INIT, Cell
+from benchmark.engines.core.devices import DEVICE_NAME
 from benchmark.evaluation.protocol import run_fingerprint
 from benchmark.evaluation.run_folder import MANIFEST, RECORDS
 from benchmark.logs.training_log import LOG
@@ -34,6 +35,7 @@ def finish(
     cpu: float = 60.0,
     rate: float = 5e-4,
     seconds: float = 5.0,
+    device: str | None = None,
 ) -> Finished:
     """A cell whose last weights solve the episodes with these numbers.
 
@@ -49,6 +51,7 @@ def finish(
         cpu: Seconds of the training; the evaluation takes none.
         rate: Learning rate in the log.
         seconds: Of every update.
+        device: What the log calls it; None for an older log, which does not say.
     """
     run = results.parent / "made" / cell.track / cell.stem
     evaluation = run / "eval"
@@ -73,7 +76,7 @@ def finish(
     (evaluation / RECORDS).write_text("".join(lines))
     trained = cell.recipe != INIT
     if trained:
-        _write_log(run, cell, current_track, curve, played, rate, seconds)
+        _write_log(run, cell, current_track, curve, played, rate, seconds, device)
     facts = CellFacts(
         track=current_track.track.claim,
         recipe=cell.recipe,
@@ -101,10 +104,13 @@ def _write_log(
     played: int,
     rate: float,
     seconds: float,
+    device: str | None,
 ) -> None:
     configuration = {"optimization": {"learning_rate": rate, "updates": current_track.updates}}
     claim = current_track.track.claim.model_dump()
     start = start_line(cell.recipe, cell.seed, configuration=configuration, track=claim)
+    if device is not None:
+        start["engine"] |= {DEVICE_NAME: device}
     start["task"] = "+".join(current_track.track.tasks)
     protocols = [planned.protocol for planned in current_track.validation.panels]
     every = current_track.updates // (len(curve) - 1)

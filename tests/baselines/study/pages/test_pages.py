@@ -63,7 +63,8 @@ def folder(tmp_path: Path, current_track: CurrentTrack) -> Path:
         finish(results, Cell("fixed", "grpo", seed), current_track, [0, 1], (2, 2, 2))
         sampo = Cell("fixed", "sampo", seed)
         finish(results, sampo, current_track, range(8), (2, 4, 8), played=16, cpu=120)
-    finish(results, Cell("fixed", "cispo", 0), current_track, [0], (6, 0, 0))
+    cispo = Cell("fixed", "cispo", 0)
+    finish(results, cispo, current_track, [0], (6, 0, 0), device="AMD EPYC, AVX2")
     finish(results, init_cell("fixed"), current_track, [0, 1])
     return tmp_path
 
@@ -109,6 +110,7 @@ def test_a_page_has_table_curves_verdicts_and_what_is_missing(
     missing = "| CISPO collapses. | **incomplete** | 1 of 2 runs; cispo lacks seed 1; so far: cispo"
     assert f"{missing} 1 of 1 after update 2 (3 to 100%) |" in text
     assert "- cispo: seed 1\n" in text
+    assert "logs name it, on: not named (4 runs); AMD EPYC, AVX2 (1 run).\n" in text
     assert "arlarena-bench train --track fixed --recipe grpo --seed 0 --engine transf" in text
     check_markdown(text)
 
