@@ -18,7 +18,7 @@ from baselines.study.schema import INIT, Cell
 from benchmark.logs.curves import RunCurves, run_curves_of
 from benchmark.logs.equal_progress import SUCCESS, By, equal_success, progress_of
 from benchmark.logs.training_log import TrainingLog
-from benchmark.stability.collapse import WINDOW, collapse_update, halved_on, judged_success
+from benchmark.stability.collapse import MIN_EVALUATIONS, collapse_update, halved_on, judged_success
 from benchmark.stability.run_end import early_stop
 from benchmark.stats.arrays import Values
 from benchmark.stats.crossed import crossed_difference
@@ -194,7 +194,10 @@ class TrackResults:
         The longest one counts: a run may end before its time.
         """
         logs = (log for method in self.methods.values() for log in method.logs)
-        return any(len(judged_success(log)) > WINDOW or early_stop(log) is not None for log in logs)
+        return any(
+            len(judged_success(log)) >= MIN_EVALUATIONS or early_stop(log) is not None
+            for log in logs
+        )
 
     def at_equal_episodes(self, panels: Sequence[PanelKey], *recipes: str) -> EqualProgress | None:
         """Methods after as many training episodes as the shortest of their runs has played.
@@ -375,10 +378,9 @@ def collapse_of(log: TrainingLog) -> int | None:
 def shows_collapse(log: TrainingLog) -> bool:
     """Whether a log says if its run has collapsed.
 
-    With as many validations as are smoothed, or fewer, the last mean still has the init's success
-    in it: such a run may have collapsed although nothing shows it.
+    With fewer validations than `MIN_EVALUATIONS`, it may have collapsed although nothing shows it.
     """
-    return collapse_of(log) is not None or len(judged_success(log)) > WINDOW
+    return collapse_of(log) is not None or len(judged_success(log)) >= MIN_EVALUATIONS
 
 
 def halved_of(log: TrainingLog) -> tuple[str, ...]:

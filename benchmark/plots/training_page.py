@@ -13,7 +13,7 @@ from benchmark.logs.groups import Curve
 from benchmark.logs.lines import Validation
 from benchmark.logs.training_log import TrainingLog
 from benchmark.plots.page import STYLE
-from benchmark.stability.collapse import collapse_update
+from benchmark.stability.collapse import MIN_EVALUATIONS, collapse_update
 from tasks.texts import counted, printable
 
 _PAGE = """<!DOCTYPE html>
@@ -35,14 +35,15 @@ _PAGE = """<!DOCTYPE html>
 {% for panel, rows in panels %}
 <h2>Validation on {{ panel }}</h2>
 <p>Success rates with 95% Wilson intervals. A run has collapsed where its smoothed success has
-lost half of what it had gained, or half of its best.</p>
+lost half of what it had gained, or half of its best. With three validations or fewer, nobody
+knows, unless it shows anyway.</p>
 <div class="scroll"><table>
 <thead><tr>{% for head in columns %}<th scope="col">{{ head }}</th>{% endfor %}</tr></thead>
 <tbody>
 {% for row in rows %}
 <tr><th scope="row">{{ row.label }}</th>
 {% for cell in row.cells %}<td>{{ cell }}</td>{% endfor %}
-<td{% if row.collapse %} class="bad"{% endif %}>{{ row.collapse or "no" }}</td></tr>
+<td{% if row.fell %} class="bad"{% endif %}>{{ row.collapse }}</td></tr>
 {% endfor %}
 </tbody></table></div>
 {% endfor %}
@@ -61,7 +62,8 @@ _COLUMNS = (
 class _Row:
     label: str
     cells: tuple[str, ...]
-    collapse: str | None
+    collapse: str
+    fell: bool
 
 
 def training_page(curves: Sequence[Curve], svg: bytes) -> str:
@@ -113,6 +115,7 @@ def _row(label: str, run: TrainingLog, validations: Sequence[Validation]) -> _Ro
     tokens = [count for count in run.series("tokens/response") if count is not None]
     complete = len(tokens) == len(run.updates)
     update = collapse_update(run, last.panel)
+    held = "no" if len(validations) >= MIN_EVALUATIONS else "unknown"
     seconds = max([last.seconds_total, *(line.seconds_total for line in run.updates)])
     return _Row(
         label=printable(label),
@@ -127,5 +130,6 @@ def _row(label: str, run: TrainingLog, validations: Sequence[Validation]) -> _Ro
             number(sum(tokens) if complete else None, 0),
             number(seconds / 60, 1),
         ),
-        collapse=None if update is None else f"update {update}",
+        collapse=held if update is None else f"update {update}",
+        fell=update is not None,
     )

@@ -23,6 +23,9 @@ KEPT = 0.5
 """Share of the gain, or of the best value, below which a run has collapsed."""
 PATIENCE = 3
 """Consecutive evaluations that must agree."""
+MIN_EVALUATIONS = WINDOW + 1
+"""Evaluations without which a run may have collapsed although nothing shows it: the last smoothed
+value still has the init's success in it."""
 
 BASELINE_STEPS = 10
 STD_SHARE = 0.1

@@ -10,7 +10,12 @@ import numpy as np
 
 from benchmark.logs.curves import Points, RunCurves
 from benchmark.stability import curves, signals
-from benchmark.stability.collapse import PATIENCE, collapse_step, format_collapse_step
+from benchmark.stability.collapse import (
+    MIN_EVALUATIONS,
+    PATIENCE,
+    collapse_step,
+    format_collapse_step,
+)
 from benchmark.stability.definitions import of_scope
 from benchmark.stats.survival import EventOutcome
 
@@ -180,7 +185,10 @@ def _last_step(run: RunCurves) -> int | None:
 
 def _collapse(rate: Points | None) -> EventOutcome | None:
     from_start = _of(rate, _initial) is not None
-    return _evaluated(rate, partial(collapse_step, from_start=from_start), 2)
+    found = _evaluated(rate, partial(collapse_step, from_start=from_start), 2)
+    if found is None or found.happened or rate is None or rate.finite.steps.size >= MIN_EVALUATIONS:
+        return found
+    return None
 
 
 def _success_name(run: RunCurves, name: str | None) -> str | None:

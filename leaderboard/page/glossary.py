@@ -38,6 +38,8 @@ WORDS: Final[Mapping[str, Word]] = {
             "that was stopped early counts as collapsed.",
             "Few seeds say little: with 0 of 3 collapsed, the true share can be anything from 0 to "
             "71% (exact 95% interval). Every count is shown with its interval.",
+            "With three validations or fewer, the smoothed value still contains the init: whether "
+            "such a run collapsed is unknown, unless its log shows it anyway.",
         ),
     ),
     "halved": Word(

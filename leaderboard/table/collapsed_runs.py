@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from benchmark.logs.curves import Points
-from benchmark.stability.collapse import WINDOW, fall_step
+from benchmark.stability.collapse import fall_step
 from benchmark.stability.early_warning import margin, share_after
 from benchmark.stability.precursors import first_judged, first_movers, median_lead, moved_at
 from benchmark.stats.intervals import Interval
@@ -158,7 +158,7 @@ def signal_summaries(board: Board, protocol: str) -> tuple[SignalSummary, ...]:
         for row in board.rows(protocol)
         if row.stability is not None and row.track in tracks
         for curves in board.curves(row)
-        if curves.collapsed is False and _shows_collapse(curves)
+        if curves.collapsed is False
     ]
     rows = []
     for name in SIGNALS:
@@ -193,12 +193,6 @@ def signal_summaries(board: Board, protocol: str) -> tuple[SignalSummary, ...]:
 def _most_telling_first(each: SignalSummary) -> tuple[bool, float, int]:
     found = each.margin
     return found is None, 0.0 if found is None else -found.value, -each.first
-
-
-def _shows_collapse(curves: SeedCurves) -> bool:
-    """Whether a run has validations enough to show that it has not collapsed."""
-    success = curves.of("success")
-    return success is not None and success.measured > WINDOW
 
 
 def lost_level(board: Board, row: BoardRow, init: BoardRow | None) -> tuple[PanelKey, str] | None:

@@ -60,9 +60,15 @@ class Line:
 
     @property
     def collapse(self) -> EventCount | None:
-        """How many of its training runs collapsed; None without logs."""
+        """How many of its training runs collapsed; None if no log can say."""
         events = self.row.stability.events if self.row.stability else ()
-        return next((event for event in events if event.name == "collapse"), None)
+        found = (event for event in events if event.name == "collapse" and event.known)
+        return next(found, None)
+
+    @property
+    def unjudged(self) -> str:
+        """Why nobody knows how many collapsed (`MIN_EVALUATIONS`)."""
+        return "too few validations" if self.row.stability else "no logs"
 
     @property
     def halved(self) -> int:

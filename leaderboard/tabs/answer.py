@@ -94,7 +94,7 @@ def _summary_row(
     success = _success(first, keys)
     whole = Line(first, (), None)
     event = whole.collapse
-    seeds = joined(["of ", counted(len(first.checkpoints), "seed"), ", no logs"])
+    seeds = joined(["of ", counted(len(first.checkpoints), "seed"), ", ", whole.unjudged])
     if event is not None and event.low is not None and event.high is not None:
         ends = f"{whole_percent(event.low)}\u2013{whole_percent(event.high)}%"
         css = "lb-fallen" if event.happened else ""
@@ -369,7 +369,7 @@ def _collapses(row: BoardRow) -> Markup:
     event = whole.collapse
     seeds = counted(len(row.checkpoints), "seed")
     if event is None or event.low is None or event.high is None:
-        return joined([seeds, "; without training logs, nothing is known about its stability."])
+        return joined([seeds, f"; whether one collapsed is not known: {whole.unjudged}."])
     return joined(
         [
             f"{event.happened} of {counted(event.known, 'seed')} ",

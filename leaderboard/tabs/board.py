@@ -367,7 +367,8 @@ def _collapse(row: BoardRow) -> Piece:
     whole = Line(row, (), None)
     event = whole.collapse
     if event is None or event.low is None or event.high is None:
-        return cells.UNKNOWN
+        few = row.stability is not None
+        return element("span", whole.unjudged, "lb-sub") if few else cells.UNKNOWN
     steps = [spark.collapse for spark in row.sparks if spark.collapse is not None]
     first = min(steps, default=None)
     return collapse_chip(event.happened, event.known, event.low, event.high, first, whole.halved)

@@ -98,7 +98,7 @@ def _cell(
     if row is not None and row.panels and len(row.checkpoints) >= len(found):
         whole = Line(row, (), None)
         event = whole.collapse
-        said = _fallen(event.happened, event.known, whole.halved) if event else "no logs"
+        said = _fallen(event.happened, event.known, whole.halved) if event else whole.unjudged
         query = query_of(State(tab="entry", protocol=row.protocol, entry=row.id))
         success = _score(grid, row)
         return _heat(success, link(query, cells.percent(success)), said)

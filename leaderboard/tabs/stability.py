@@ -69,7 +69,9 @@ def stability_lead(board: Board, state: State) -> str:
     events = [(row, event) for row in wanted if (event := Line(row, (), None).collapse)]
     known = sum(event.known for _, event in events)
     if not known:
-        return page(note("No entry on this task has training logs yet."))
+        logged = any(row.stability for row in wanted)
+        few = "No run on this task has validations enough to show whether it collapsed."
+        return page(note(few if logged else "No entry on this task has training logs yet."))
     fallen = [(row, event) for row, event in events if event.happened]
     happened = sum(event.happened for _, event in fallen)
     parts: list[Piece] = [
@@ -305,7 +307,10 @@ def _contrasts(dimension: Dimension) -> Markup:
             _gain(each),
             each.method,
             _trainings(each),
-            *(f"{side.happened} of {side.known}" for side in each.collapses),
+            *(
+                f"{side.happened} of {side.known}" if side.known else cells.UNKNOWN
+                for side in each.collapses
+            ),
             joined(map(line, each.settings), "; "),
         ]
         for each in dimension.contrasts

@@ -46,11 +46,9 @@ def fallen_of(row: BoardRow) -> tuple[str, bool]:
     """How many seeds of an entry collapsed or halved, in words, and whether any did."""
     whole = Line(row, (), None)
     event = whole.collapse
-    if event is None or not event.known:
-        return "no logs", False
-    said = f"{event.happened} of {event.known} collapsed"
+    said = whole.unjudged if event is None else f"{event.happened} of {event.known} collapsed"
     said += f", {whole.halved} halved" if whole.halved else ""
-    return said, event.happened + whole.halved > 0
+    return said, bool(whole.halved or (event and event.happened))
 
 
 def fallen_seeds(row: BoardRow) -> set[int]:
@@ -78,7 +76,7 @@ def _dot(board: Board, state: State, panels: Sequence[PanelKey], row: BoardRow, 
         href=f"?{query_of(State(tab='entry', protocol=state.protocol, entry=row.id))}",
         value=100 * success.value,
         shown=cells.interval(success.value, success.low, success.high, "%"),
-        end=said if fell or said == "no logs" else "",
+        end=said if fell or Line(row, (), None).collapse is None else "",
         is_bad=fell,
         low=100 * success.low,
         high=100 * success.high,

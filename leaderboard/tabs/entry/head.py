@@ -119,6 +119,9 @@ def _training(board: Board, row: BoardRow) -> list[Markup]:
         names = [explained("collapse", "collapse")]
         names += [explained("halved", "halved")] if whole.halved else []
         tiles.append(_tile(joined(names, ", "), chip))
+    elif row.stability is not None:
+        few = element("span", whole.unjudged, "lb-sub")
+        tiles.append(_tile(explained("collapse", "collapse"), "not known", few))
     badges = badges_of(row)
     if badges:
         shown = joined((element("span", badge, "lb-badge") for badge in badges), " ")

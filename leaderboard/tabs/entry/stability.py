@@ -130,7 +130,8 @@ def _shown(stability: Stability) -> list[list[Piece]]:
             how = "median"
             last = cells.number(worst.get(each.name), DEFINITIONS[each.name].unit)
         elif each.name == "collapse_rate" and collapse is not None:
-            how = f"{collapse.happened} of {collapse.known}"
+            known = f"{collapse.happened} of {collapse.known}"
+            how = known if collapse.known else "too few validations"
             if collapse.low is not None and collapse.high is not None:
                 ends = whole_percent(collapse.low), whole_percent(collapse.high)
                 how += f", 95% CI {ends[0]}\u2013{ends[1]}%"
@@ -216,7 +217,7 @@ def _event(event: EventCount) -> list[Piece]:
         ends = f"{cells.percent(event.low)}\u2013{cells.percent(event.high)}"
     return [
         _name(event.name),
-        f"{event.happened} of {event.known}",
+        f"{event.happened} of {event.known}" if event.known else cells.UNKNOWN,
         cells.number(event.rate, "share"),
         ends,
     ]

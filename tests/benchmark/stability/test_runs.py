@@ -120,6 +120,22 @@ def test_a_flat_run_is_censored_at_its_end() -> None:
     assert (found.max_drawdown, found.retention, found.area_lost) == (0, 1, 0)
 
 
+@pytest.mark.parametrize(
+    ("values", "collapse"),
+    [
+        ([0.5, 0.5, 0.2], None),  # means .5 .5 .4: the init hides the loss
+        ([0.9, 0.0, 0.0], EventOutcome(10, True)),
+        ([0.5, 0.5, NAN, 0.2], None),
+        ([0.5, 0.5, 0.5, 0.2], EventOutcome(30, False)),
+    ],
+)
+def test_three_evaluations_can_show_a_collapse_but_not_that_there_is_none(
+    values: list[float], collapse: EventOutcome | None
+) -> None:
+    curve = points(values, every=10)
+    assert run_stability(run({"validation/success": curve})).collapse == collapse
+
+
 def test_gaps_do_not_move_the_collapse() -> None:
     curve = hand_made()["validation/success"]
     values, steps = curve.values.tolist(), curve.steps.tolist()

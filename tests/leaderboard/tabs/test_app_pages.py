@@ -421,7 +421,8 @@ def test_a_long_table_is_cut_until_all_is_asked_for(boards: Boards) -> None:
 
 def test_stability_says_first_what_collapsed(boards: Boards) -> None:
     def entry(name: str, happened: int, known: int) -> FullRow:
-        event = EventCount("collapse", happened, known, happened / known, 0.0, 1.0)
+        rate = (happened / known, 0.0, 1.0) if known else (None, None, None)
+        event = EventCount("collapse", happened, known, *rate)
         found = Stability((0,), (NamedValue("retention", 0.5),), (), (event,), (), None, None)
         return board_row(f"20260101_{name}", {SOKOBAN: [first(50)]}, (found, ()))
 
@@ -433,3 +434,5 @@ def test_stability_says_first_what_collapsed(boards: Boards) -> None:
         "0 of 1 training run collapsed on the panels shown."
     )
     assert "has training logs yet" in stability_lead(boards(), state)
+    few = stability_lead(boards(entry("d", 0, 0)), state)
+    assert "No run on this task has validations enough to show whether it collapsed." in few

@@ -1,5 +1,6 @@
-"""Runs that halved (half of their best in the end, no collapse), wherever collapses are counted."""
+"""Wherever collapses are counted: runs that halved, and runs of which nobody knows."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from leaderboard.board.file import BoardContent
@@ -50,3 +51,27 @@ def test_what_halved_stands_beside_what_collapsed(tmp_path: Path) -> None:
     assert "0 of 3 seeds collapsed (95% CI 0\u201356%), 2 halved ." in said
     assert "0 of 3 0\u201356% 2 halved" in text_of(summary(board, state))
     assert "0 of 3 collapsed, 2 halved" in success_chart(board, state)["plot"]
+
+
+def test_too_few_validations_are_not_zero_collapses(tmp_path: Path) -> None:
+    few = replace(STABILITY, events=(EventCount("collapse", 0, 0, None, None, None),), halved=())
+    row = replace(ROW, stability=few)
+    content = board_content([row], SOKOBAN)
+    facts = BoardFacts(
+        content.facts.version, content.facts.protocols, (),
+        grid=Grid(("sokoban-standard",), ("sampo",), ()),
+    )  # fmt: skip
+    board = board_of(tmp_path, BoardContent(facts, content.rows))
+    state = State(protocol="v1", panels="sokoban/builtin")
+    pages = [
+        coverage_page(board, State(tab="coverage", protocol="v1")),
+        entry_head(board, State(tab="entry", protocol="v1", entry=row.id)),
+        entry_page(board, State(tab="entry", protocol="v1", entry=row.id)),
+        board_page(board, open_query(board, {"panels": "sokoban/builtin"}).state),
+        answer(board, state),
+        summary(board, state),
+    ]
+    for page in map(text_of, pages):
+        assert "too few validations" in page
+        assert "0 of 0" not in page and "0/0" not in page and "no logs" not in page
+    assert "too few validations" in success_chart(board, state)["plot"]
