@@ -103,14 +103,9 @@ class Claim(Strict):
         return self
 
     @property
-    def text(self) -> str:
-        """The claim, and that it is post hoc if it is."""
-        return f"{self.claim} (post hoc)" if self.post_hoc else self.claim
-
-    @property
     def title(self) -> str:
         """The claim, preceded by its source."""
-        return f"{self.of}: {self.text}" if self.of else self.text
+        return f"{self.of}: {self.claim}" if self.of else self.claim
 
     @property
     def tracks(self) -> tuple[str, ...]:

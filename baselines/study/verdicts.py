@@ -51,6 +51,11 @@ class ClaimVerdict:
     chance: Fraction | None = None
     unsteady: bool = False
 
+    @property
+    def shown(self) -> str:
+        """The outcome as Markdown, never without that the claim is post hoc."""
+        return f"**{self.outcome}**" + (" (post hoc)" if self.claim.post_hoc else "")
+
 
 def verdicts(
     claims: Sequence[Claim], found: Mapping[str, TrackResults], pilots: Sequence[Pilot] = ()

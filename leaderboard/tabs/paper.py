@@ -168,7 +168,12 @@ def _claims(caption: str, found: Sequence[StudyVerdict]) -> Markup:
     rows: list[list[Piece]] = [
         [
             joined([line(each.claim), element("span", line(each.track), "lb-sub")]),
-            _chip(line(each.outcome), _CHIPS.get(each.outcome, "")),
+            joined(
+                [
+                    _chip(line(each.outcome), _CHIPS.get(each.outcome, "")),
+                    element("span", "post hoc", "lb-sub") if each.post_hoc else NOTHING,
+                ]
+            ),
             line(each.numbers),
         ]
         for each in found

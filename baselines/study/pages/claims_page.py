@@ -69,9 +69,9 @@ def claims_page(
         own = [verdict for verdict in judged if verdict.claim.of == of]
         rows = [
             [
-                v.claim.text,
+                v.claim.claim,
                 ", ".join(_linked(track, results) for track in v.claim.tracks),
-                f"**{v.outcome}**",
+                v.shown,
                 v.numbers,
             ]
             for v in own
@@ -108,7 +108,7 @@ def _changed(judged: Sequence[ClaimVerdict], once: Sequence[ClaimVerdict], resul
     """Claims whose verdict depends on how often the noise of single plays is counted."""
     rows = [
         [
-            new.claim.text,
+            new.claim.claim,
             ", ".join(_linked(track, results) for track in new.claim.tracks),
             old.outcome,
             new.outcome,
@@ -126,12 +126,15 @@ def _corrected(judged: Sequence[ClaimVerdict]) -> str:
     found = [v for v in judged if v.outcome == "reproduced" and v.chance is not None]
     limit = RARE / len(judged)
     kept = [v for v in found if v.chance is not None and v.chance <= limit]
+    hindsight = sum(verdict.claim.post_hoc for verdict in found)
     rest = [v for v in judged if v.outcome == "reproduced" and v.chance is None]
     fragile = sum(verdict.unsteady for verdict in rest)
     return wrapped(
         f"Nothing is corrected for the number of claims. Of the {counted(len(found), 'claim')} "
         f"about collapses that are reproduced, {len(kept)} would be if all {len(judged)} claims "
         f"were corrected for (Bonferroni: a chance of at most 1 in {limit.denominator:,}). "
+        f"That corrects neither for the choice of a setting nor for hindsight: {hindsight} of "
+        f"these {len(found)} are post hoc, so that their chances describe runs and test nothing. "
         f"{counted(len(rest), 'other')} {'is' if len(rest) == 1 else 'are'} reproduced by an "
         f"interval; in {fragile} of them, seeds of a method collapsed or lost half, and such an "
         "interval is too narrow (below)."

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from baselines.study.current_tracks import CurrentTrack
 from baselines.study.methods import TrackResults
 from baselines.study.pages.halves import (
     NOTHING,
@@ -21,7 +20,6 @@ from baselines.study.pages.halves import (
 from baselines.study.pages.markdown import fill, markdown_table
 from baselines.study.pages.warning_answer import answer
 from baselines.study.pages.watched import halved_runs, watched_runs
-from baselines.tracks.sweeps import points_of_sweeps
 from benchmark.files import write_atomically
 from benchmark.stability import precursors
 from benchmark.stability.early_warning import (
@@ -82,18 +80,6 @@ class FallenRun:
     first: tuple[str, ...]
     ahead: int | None
     warning: int | None
-
-
-def without_sweeps(
-    found: Mapping[str, TrackResults], current_tracks: Mapping[str, CurrentTrack]
-) -> dict[str, TrackResults]:
-    """What is finished, without points of sweeps.
-
-    They repeat their base's runs with one setting changed: no runs of their own for a rule that is
-    chosen on one half of all runs and tested on the other.
-    """
-    points = points_of_sweeps(each.track for each in current_tracks.values())
-    return {name: each for name, each in found.items() if name not in points}
 
 
 def write_early_warning(found: Mapping[str, TrackResults], results: Path) -> Path:

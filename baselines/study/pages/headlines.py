@@ -6,6 +6,7 @@ from typing import Final
 
 from baselines.study.claims import LEAST_SEEDS
 from baselines.study.methods import TrackResults
+from baselines.study.pages.collapse_counts import collapse_counts, collapse_text
 from baselines.study.pages.markdown import bullets
 from baselines.study.verdicts import ClaimVerdict
 from benchmark.stats.intervals import Interval
@@ -19,48 +20,54 @@ def headlines(
     found: Mapping[str, TrackResults],
     kinds: Mapping[str, Sequence[str]],
     judged: Sequence[ClaimVerdict],
+    withdrawn: int,
     claims_page: str,
+    collapses_page: str,
 ) -> str:
-    """Three points, as Markdown: differences from a baseline, collapses, claims.
+    """A few points, as Markdown: differences from a baseline, collapses, claims.
 
     Args:
         found: What is finished, by track.
         kinds: Names of the tracks of each kind that is compared with the baseline.
         judged: All claims; without any they are left out.
+        withdrawn: How many claims are judged no longer.
         claims_page: Link to the page of the claims.
+        collapses_page: Link to the collapses of all methods.
     """
     return bullets(
         [
-            _against_baseline(found, kinds, claims_page),
-            _collapses(found),
-            _claims(judged, claims_page),
+            *_against_baseline(found, kinds, claims_page),
+            collapse_text(collapse_counts(found), collapses_page),
+            _claims(judged, withdrawn, claims_page),
         ]
     )
 
 
 def _against_baseline(
     found: Mapping[str, TrackResults], kinds: Mapping[str, Sequence[str]], page: str
-) -> str:
-    """How many methods are above the baseline, and how many below, on each kind of tracks."""
-    said, at_end = [], []
+) -> list[str]:
+    """How many methods are above the baseline, and how many below, for each kind of tracks."""
+    points = []
     for kind, tracks in kinds.items():
         there = [found[track] for track in tracks if track in found]
         if not (margins := _margins(there, equal_episodes=True)):
             continue
-        said.append(f"on `{kind}` tracks, {_counts(margins)}")
+        widths = sorted(50 * (margin.high - margin.low) for margin in margins.values())
         whole = _margins(there, equal_episodes=False)
         same = _beyond(whole) == _beyond(margins)
-        at_end.append(f"on `{kind}` tracks, {'the same' if same else _counts(whole)}")
-    if not said:
-        return ""
-    return (
-        f"Methods with three seeds, compared with `{BASELINE}` after equal training episodes: "
-        f"{'; '.join(said)}. "
-        "After equal updates, as claims are judged, with more episodes for dynamic sampling: "
-        f"{'; '.join(at_end)}. Higher: the interval of the difference is above 0; nothing is "
-        f"corrected for the number of comparisons, and all on a track share the seeds of "
-        f"`{BASELINE}`. Where runs collapse, intervals of a few seeds are [too narrow]({page})."
-    )
+        points.append(
+            f"On `{kind}` tracks, {_counts(margins)} than `{BASELINE}` after equal training "
+            f"episodes. The intervals reach {widths[0]:.0f} to {widths[-1]:.0f} points to either "
+            "side; smaller differences would not show. After equal updates, with more episodes "
+            f"for dynamic sampling, {'the same' if same else _counts(whole)}."
+        )
+    if points:
+        points[-1] += (
+            f" A method counts on each track on which it has at least {LEAST_SEEDS} seeds. Nothing "
+            "is corrected for the number of comparisons, and where runs collapse, intervals of a "
+            f"few seeds are [too narrow]({page}#how-good-the-intervals-are)."
+        )
+    return points
 
 
 def _margins(
@@ -109,60 +116,34 @@ def _listed(pairs: Sequence[tuple[str, str]]) -> str:
     return f" ({'; '.join(parts)})" if parts else ""
 
 
-def _collapses(found: Mapping[str, TrackResults]) -> str:
-    """Collapsed and halved runs of each method, over the tracks on which any method's collapsed.
-
-    Tracks whose runs cannot show that they have not collapsed are named apart: there, only
-    collapses would count.
-    """
-    runs: Counter[str] = Counter()
-    collapsed: Counter[str] = Counter()
-    halved: Counter[str] = Counter()
-    apart = []
-    for track, results in found.items():
-        methods = results.methods.values()
-        fallen = sum(len(method.collapsed) for method in methods)
-        if fallen and not results.shows_collapses:
-            apart.append(f"{fallen} of {sum(len(method.runs) for method in methods)} on {track}")
-        elif fallen:
-            for method in methods:
-                runs[method.recipe] += len(method.runs)
-                collapsed[method.recipe] += len(method.collapsed)
-                halved[method.recipe] += len(method.halved)
-    order = sorted(+runs, key=lambda name: (-collapsed[name] / runs[name], -runs[name]))
-    late = {name: f" (and {halved[name]} halved)" if halved[name] else "" for name in order}
-    counts = [f"`{name}` {collapsed[name]} of {runs[name]}{late[name]}" for name in order]
-    said = []
-    if counts:
-        said.append(
-            "Collapsed runs, over all tracks with at least one collapse, sweeps aside (not every "
-            f"method ran on each): {', '.join(counts)}."
-        )
-    if apart:
-        said.append(
-            f"{'Not counted' if counts else 'Collapsed runs'}: {', '.join(apart)}, where runs have "
-            "too few validations to show that they have not collapsed."
-        )
-    return " ".join(said)
-
-
-def _claims(judged: Sequence[ClaimVerdict], page: str) -> str:
+def _claims(judged: Sequence[ClaimVerdict], withdrawn: int, page: str) -> str:
+    """What became of the claims that were there before their numbers, and how many were not."""
     if not judged:
         return ""
-    counts = Counter(verdict.outcome for verdict in judged)
-    reproduced = [verdict.claim for verdict in judged if verdict.outcome == "reproduced"]
-    after = sum(claim.post_hoc for claim in reproduced)
-    goals = sum(claim.learns is not None and not claim.post_hoc for claim in reproduced)
-    breaking = [claim for claim in reproduced if claim.collapses and claim.holds]
-    pooled = sum(bool(claim.also) for claim in breaking)
-    made = f", {goals} a goal that its track was made for" if goals else ""
-    if breaking:
-        made += f"; {len(breaking)} compare collapses on tracks designed to break a method"
-        made += f", and {pooled} of these pool the runs of the others" if pooled else ""
-    return (
-        f"Of [{counted(len(judged), 'claim')}]({page}), {counts['reproduced']} are reproduced "
-        f"({after} of them written down when their numbers were known{made}), "
+    before = [verdict for verdict in judged if not verdict.claim.post_hoc]
+    after = [verdict for verdict in judged if verdict.claim.post_hoc]
+    counts = Counter(verdict.outcome for verdict in before)
+    goals = sum(v.claim.learns is not None and v.outcome == "reproduced" for v in before)
+    said = (
+        f"Of [{counted(len(judged), 'claim')}]({page}), {_were(len(before))} written before the "
+        f"numbers were known: {counts['reproduced']} reproduced"
+        f"{f' ({goals} of them a goal that its track was made for)' if goals else ''}, "
         f"{counts['contradicted']} contradicted, {counts['not decided']} not decided, "
-        f"{counts['incomplete']} incomplete. Where no seed collapses, intervals of differences are "
+        f"{counts['incomplete']} incomplete."
+    )
+    if after:
+        held = sum(verdict.outcome == "reproduced" for verdict in after)
+        said += (
+            f" {_were(len(after))} written or reworded afterward, which describes runs and tests "
+            f"nothing: {held} reproduced."
+        )
+    if withdrawn:
+        said += f" {_were(withdrawn, 'more ')} [withdrawn]({page}#withdrawn)."
+    return (
+        f"{said} Where no seed collapses, intervals of differences are "
         f"[wider than necessary]({page}#how-good-the-intervals-are), which leaves some undecided."
     )
+
+
+def _were(count: int, of: str = "") -> str:
+    return f"{count} {of}{'was' if count == 1 else 'were'}"

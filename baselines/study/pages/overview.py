@@ -19,14 +19,15 @@ from baselines.study.current_tracks import CurrentTrack
 from baselines.study.estimate import duration, spent
 from baselines.study.methods import TrackResults
 from baselines.study.pages.claims_page import CLAIMS
+from baselines.study.pages.collapse_counts import HEADING, collapse_counts, collapse_table
 from baselines.study.pages.headlines import headlines
 from baselines.study.pages.markdown import fill, wrapped
 from baselines.study.pages.overview_figure import overview_figure
 from baselines.study.pages.overview_grid import axes_of, grid_of, most_run
 from baselines.study.pages.overview_tables import overview_tables
+from baselines.study.pages.robustness import without_sweeps
 from baselines.study.pages.track_pages import PAGE
 from baselines.study.verdicts import ClaimVerdict
-from baselines.tracks.sweeps import points_of_sweeps
 from benchmark.files import write_atomically
 from tasks.errors import UserError
 from tasks.texts import counted
@@ -43,6 +44,7 @@ def write_overview(
     found: Mapping[str, TrackResults],
     current_tracks: Mapping[str, CurrentTrack],
     judged: Sequence[ClaimVerdict],
+    withdrawn: int,
     results: Path,
     readme: Path,
 ) -> Path:
@@ -52,6 +54,7 @@ def write_overview(
         found: What is finished, by track.
         current_tracks: The tracks.
         judged: All claims.
+        withdrawn: How many claims are judged no longer.
         results: The folder.
         readme: The file; it has the lines `BEGIN` and `END`.
 
@@ -78,8 +81,8 @@ def write_overview(
     try:
         write_atomically(results / FIGURE, overview_figure(found, current_tracks, kinds))
         write_atomically(page, overview_page(found, current_tracks).encode())
-        claims = Path(os.path.relpath(results / CLAIMS, readme.parent)).as_posix()
-        block = overview_block(found, current_tracks, judged, kinds, claims)
+        pages = Path(os.path.relpath(results, readme.parent)).as_posix()
+        block = overview_block(found, current_tracks, judged, withdrawn, kinds, pages)
         write_atomically(readme, f"{parts[1]}\n{block}\n\n{parts[3]}".encode())
     except OSError as error:
         raise UserError(f"{error.filename} cannot be written: {error.strerror}") from error
@@ -108,6 +111,7 @@ def overview_page(
         TEMPLATE,
         tables=overview_tables(found, current_tracks, kinds),
         several=len(tasks) > 1,
+        collapses=collapse_table(collapse_counts(without_sweeps(found, current_tracks))),
         pages=wrapped(
             f"With curves, gains and comparisons after equal episodes: {', '.join(pages)}."
         ),
@@ -122,8 +126,9 @@ def overview_block(
     found: Mapping[str, TrackResults],
     current_tracks: Mapping[str, CurrentTrack],
     judged: Sequence[ClaimVerdict],
+    withdrawn: int,
     kinds: Sequence[str],
-    claims_page: str,
+    pages: str,
 ) -> str:
     """What stands between the marks: tables and what they say in a few lines, as Markdown.
 
@@ -133,12 +138,13 @@ def overview_block(
         found: What is finished, by track.
         current_tracks: The tracks.
         judged: All claims.
+        withdrawn: How many claims are judged no longer.
         kinds: Kinds of tracks that are shown, in this order.
-        claims_page: Link to the page of the claims.
+        pages: Link to the folder of the study's pages.
     """
     grid = {kind: list(names.values()) for kind, names in grid_of(current_tracks, kinds).items()}
     tables = overview_tables(found, current_tracks, kinds, most_run(found, chain(*grid.values())))
-    # Points of a sweep repeat their base's runs with one setting changed.
-    points = points_of_sweeps(each.track for each in current_tracks.values())
-    own = {name: results for name, results in found.items() if name not in points}
-    return "\n\n".join(filter(None, (tables, headlines(own, grid, judged, claims_page))))
+    own = without_sweeps(found, current_tracks)
+    links = f"{pages}/{CLAIMS}", f"{pages}/{OVERVIEW}#{HEADING.lower()}"
+    said = headlines(own, grid, judged, withdrawn, *links)
+    return "\n\n".join(filter(None, (tables, said)))

@@ -99,6 +99,11 @@ class Sweep:
     recipes: tuple[str, ...]
 
     @property
+    def measured(self) -> tuple[Condition, ...]:
+        """Those under which a method has a finished run."""
+        return tuple(each for each in self.conditions if any(map(each.runs_of, self.recipes)))
+
+    @property
     def init(self) -> Sides | None:
         """What the init has solved, which is the same under all conditions; None if not played."""
         sides = (each.results.init_sides(each.results.panels) for each in self.conditions)
@@ -138,6 +143,21 @@ class Sweep:
             for panel in self.conditions[0].results.panels
         )
         return OverAll(sides, collapsed, len(methods) * len(seeds))
+
+
+def without_sweeps(
+    found: Mapping[str, TrackResults], current_tracks: Mapping[str, CurrentTrack]
+) -> dict[str, TrackResults]:
+    """What is finished, without points of sweeps.
+
+    They repeat their base's runs with one setting changed, so that they would count twice.
+
+    Args:
+        found: What is finished, by track.
+        current_tracks: The tracks.
+    """
+    points = sweeps.points_of_sweeps(each.track for each in current_tracks.values())
+    return {name: each for name, each in found.items() if name not in points}
 
 
 def measured_sweeps(
@@ -208,6 +228,7 @@ def robustness_page(found: Sequence[Sweep]) -> str:
                 "table": _table(sweep),
                 "init": NOTHING if sweep.init is None else rate_digits(mean_success(sweep.init)),
                 "first": sweep.shown[0],
+                "means": any(map(sweep.over_all, sweep.shown)),
                 "missing": list(_missing(sweep)),
             }
             for sweep in found
@@ -218,9 +239,9 @@ def robustness_page(found: Sequence[Sweep]) -> str:
 def robustness_figure(sweep: Sweep) -> bytes:
     """Success over the learning rate, a plot for each choice of the other settings, as SVG."""
     groups: dict[str, list[Condition]] = {}
-    for condition in sweep.conditions:
+    for condition in sweep.measured:
         groups.setdefault(condition.others, []).append(condition)
-    rates = sorted({each.rate for each in sweep.conditions})
+    rates = sorted({each.rate for each in sweep.measured})
     recipes = sweep.shown
     looks = dict(zip(recipes, looks_of(recipes), strict=True))
     with plot_style():
@@ -243,7 +264,7 @@ def robustness_figure(sweep: Sweep) -> bytes:
             for look in looks.values()
         ]
         labels = list(looks)
-        runs = [each.runs_of(recipe) for each in sweep.conditions for recipe in recipes]
+        runs = [each.runs_of(recipe) for each in sweep.measured for recipe in recipes]
         if any(method.collapsed for method in runs if method is not None):
             handles.append(Line2D([], [], color=SOFT, marker="X", linestyle="", mec="white"))
             labels.append("a seed collapsed")
@@ -305,11 +326,12 @@ def _success(condition: Condition, method: RecipeRuns | None) -> Interval:
 
 
 def _table(sweep: Sweep) -> str:
-    first = sweep.over_all(sweep.shown[0])
+    means = {recipe: sweep.over_all(recipe) for recipe in sweep.shown}
+    first = means[sweep.shown[0]]
     rows = []
     for recipe in sweep.shown:
-        methods = [each.runs_of(recipe) for each in sweep.conditions]
-        mean = sweep.over_all(recipe)
+        methods = [each.runs_of(recipe) for each in sweep.measured]
+        mean = means[recipe]
         minus = NOTHING
         if mean is not None and first is not None and recipe != sweep.shown[0]:
             minus = points_text(score_difference(mean.sides, first.sides))
@@ -319,17 +341,17 @@ def _table(sweep: Sweep) -> str:
                 NOTHING if mean is None else rate_digits(mean_success(mean.sides)),
                 minus,
                 NOTHING if mean is None else f"{mean.collapsed} of {mean.runs}",
-                *map(_cell, sweep.conditions, methods),
+                *map(_cell, sweep.measured, methods),
             ]
         )
     head = ["recipe", "mean over all", f"minus {sweep.shown[0]}", "collapsed"]
-    return markdown_table([*head, *map(_head, sweep.conditions)], rows)
+    if not any(means.values()):
+        head, rows = head[:1], [[row[0], *row[4:]] for row in rows]
+    return markdown_table([*head, *map(_head, sweep.measured)], rows)
 
 
 def _head(condition: Condition) -> str:
-    """What a condition is, with a link to its track's page, if it has one."""
-    if not any(method.runs for method in condition.results.methods.values()):
-        return condition.text
+    """What a condition is, with a link to its track's page."""
     return f"[{condition.text}]({condition.results.track}/{TRACK_PAGE})"
 
 
@@ -338,22 +360,23 @@ def _cell(condition: Condition, method: RecipeRuns | None) -> str:
     if method is None or sides is None:
         return NOTHING
     success = rate_digits(mean_success(sides))
-    return f"{success}<br>{len(method.collapsed)} of {len(method.runs)} collapsed"
+    late = f", {len(method.halved)} halved" if method.halved else ""
+    return f"{success}<br>{len(method.collapsed)} of {len(method.runs)} collapsed{late}"
 
 
 def _missing(sweep: Sweep) -> Iterator[str]:
-    for recipe in sweep.recipes:
-        lacking = [
-            f"{each.results.track} ({plural(len(method.missing), 'seed')} {_listed(method)})"
-            for each in sweep.conditions
-            if (method := each.results.methods.get(recipe)) is not None and method.missing
+    for each in sweep.conditions:
+        lacking: dict[tuple[int, ...], list[str]] = {}
+        for recipe in sweep.recipes:
+            method = each.results.methods.get(recipe)
+            if method is not None and method.missing:
+                lacking.setdefault(method.missing, []).append(recipe)
+        parts = [
+            f"{plural(len(seeds), 'seed')} {', '.join(map(str, seeds))} of {', '.join(recipes)}"
+            for seeds, recipes in lacking.items()
         ]
-        if lacking:
-            yield f"{recipe}: {', '.join(lacking)}"
-
-
-def _listed(method: RecipeRuns) -> str:
-    return ", ".join(map(str, method.missing))
+        if parts:
+            yield f"{each.results.track} ({each.text}): {'; '.join(parts)}"
 
 
 def _pooled(plays: Sequence[Sequence[Mapping[str, bool]]]) -> Side:

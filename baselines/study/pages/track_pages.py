@@ -159,7 +159,7 @@ def page_of(
     limits = {found.limit for found in equal.values() if found is not None}
     methods = [method for method in results.methods.values() if method.runs]
     several_paces = len({method.episodes for method in methods}) > 1
-    rows = [[v.claim.title, f"**{v.outcome}**", v.numbers] for v in judged]
+    rows = [[v.claim.title, v.shown, v.numbers] for v in judged]
     window = (WINDOW - 1) * (current_track.track.settings["validation"]["every"] or 0)
     return fill(
         TEMPLATE,

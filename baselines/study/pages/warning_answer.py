@@ -62,8 +62,8 @@ def answer(first: Half, second: Half, others: Sequence[WatchedRun] = ()) -> str:
     lead = f", {lead_text(done.leads)} updates ahead," if done.leads else ""
     drawn = _other_splits(runs)
     said = [
-        f"**{_verdict(done, within, drawn)}.** The rule chosen on the first half of the runs, "
-        f"`{rule.signal.name}` {limit_text(rule)}, warned of "
+        f"**{_verdict(done, within, drawn)}.** A rule is chosen on one half of the runs and tested "
+        f"on the other. That of the first half, `{rule.signal.name}` {limit_text(rule)}, warned of "
         f"{share_text(len(done.leads), done.collapsed)} collapsed "
         f"runs of the second half{lead} and gave a false alarm in "
         f"{share_text(done.false_alarms, done.healthy)} "
@@ -88,11 +88,14 @@ def answer(first: Half, second: Half, others: Sequence[WatchedRun] = ()) -> str:
 
 def _verdict(done: Outcome, within: Outcome, drawn: Sequence[Fraction]) -> str:
     """The answer in a few words, with what it fails on."""
-    nothing = "These runs do not show that the rule warns of anything"
+    nothing = "No signal has been shown to warn of a collapse"
     if not _above_zero(done):
-        return f"{nothing}: the interval of the difference is not above 0"
+        return f"{nothing}: the interval of warnings minus false alarms is not above 0"
     if (agreeing := sum(each > 0 for each in drawn)) < AGREEING:
-        return f"{nothing}: {agreeing} of {SPLITS} other splits agree, and {AGREEING} would have to"
+        return (
+            f"{nothing}: warnings are more frequent than false alarms here, but in only {agreeing} "
+            f"of {SPLITS} other splits of the runs, and {AGREEING} are asked for"
+        )
     more = "Warnings are more frequent than false alarms"
     return more if _above_zero(within) else f"{more}, but within recipes these runs do not show it"
 

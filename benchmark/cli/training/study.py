@@ -229,9 +229,9 @@ def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
     from baselines.study.cells import cells_there
     from baselines.study.claims import Claims, read_claims
     from baselines.study.pages.claims_page import write_claims
-    from baselines.study.pages.early_warning import without_sweeps, write_early_warning
+    from baselines.study.pages.early_warning import write_early_warning
     from baselines.study.pages.overview import write_overview
-    from baselines.study.pages.robustness import measured_sweeps, write_robustness
+    from baselines.study.pages.robustness import measured_sweeps, without_sweeps, write_robustness
     from baselines.study.pages.track_pages import results_by_track, write_pages
     from baselines.study.schema import TABLE
     from baselines.study.verdicts import verdicts, verdicts_with_noise_once
@@ -256,7 +256,12 @@ def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
     judged = verdicts(listed.claims, results, listed.pilots)
     if arguments.readme:  # first, because it can be refused
         readme = Path(arguments.readme)
-        say(write_overview(results, setting.current_tracks, judged, setting.results, readme))
+        withdrawn = len(listed.withdrawn)
+        say(
+            write_overview(
+                results, setting.current_tracks, judged, withdrawn, setting.results, readme
+            )
+        )
     for path in write_pages(results, setting, judged):
         say(path)
     if arguments.readme:

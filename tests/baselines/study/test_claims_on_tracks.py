@@ -185,9 +185,10 @@ def test_tracks_whose_runs_show_only_collapses_are_counted_apart(
     long = collapsing(tmp_path / "a", {"fixed": fell})
     short = collapsing(tmp_path / "b", {"tuned": {"cispo": (1, 1)}})
     assert [run.track for run in watched_runs({**long, **short})] == ["fixed"] * 4
-    said = " ".join(headlines({**long, **short}, {}, [], "").split())
-    assert ": `cispo` 2 of 2, `cispo_sm` 0 of 2. Not counted: 1 of 1 on tuned, where" in said
-    assert "Collapsed runs: 1 of 1 on tuned, where" in headlines(short, {}, [], "")
+    said = " ".join(headlines({**long, **short}, {}, [], 0, "", "").split())
+    assert "any run did, sweeps aside. [All methods](), with those of fewer than 6 runs" in said
+    assert "Not counted: tuned (`cispo` 1 of 1), where runs have too few" in said
+    assert "Collapsed: tuned (`cispo` 1 of 1), where" in headlines(short, {}, [], 0, "", "")
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,8 @@ def test_a_rule_of_one_half_is_counted_on_the_other() -> None:
     assert f"Most often: `{KL}`, in 2." in text
     assert "the rule of the first half gave a false alarm until their end in 1 of 2 runs." in text
     assert (
-        "- **These runs do not show that the rule warns of anything: the interval of the "
-        "difference is not above 0.** The rule" in text
+        "- **No signal has been shown to warn of a collapse: the interval of "
+        "warnings minus false alarms is not above 0.** A rule" in text
     )
     # One run of each recipe is none of "all runs".
     assert "The recipe alone" not in text
@@ -82,7 +82,7 @@ def test_enough_runs_show_a_warning() -> None:
     # 100 points between shares of five: Newcombe's lower end is 1 - sqrt(.43^2 + .43^2).
     assert (
         "- **Warnings are more frequent than false alarms, but within recipes these runs do not "
-        "show it.** The rule chosen" in text
+        "show it.** A rule is chosen" in text
     )
     assert (
         "The share of warnings minus that of false alarms is +100.0 [+38.6, +100.0] points." in text
@@ -107,7 +107,7 @@ def test_what_the_rule_does_within_recipes_is_told_apart() -> None:
     more = [run(recipe, seed, 0.5, 4) for recipe in "ef" for seed in range(5)]
     held = [run(recipe, 5, 0.1, None) for recipe in "ab"]
     text = unwrapped(early_warning_page([*runs(5, 0.5), *more, *held]))
-    assert "- **Warnings are more frequent than false alarms.** The rule chosen" in text
+    assert "- **Warnings are more frequent than false alarms.** A rule is chosen" in text
     assert "warned of 10 of 10 (72 to 100%) collapsed runs of the second half" in text
     assert "all runs of `e` or `f` on these tracks collapsed. They are 10 of the 20" in text
     # None of six: 0 to 39% by Wilson. Newcombe's lower end is 1 - sqrt(.434^2 + .390^2).
@@ -137,7 +137,7 @@ def test_one_fortunate_split_shows_no_warning() -> None:
     assert "points. In 100 other splits into halves" in text
     assert "is +50.0 [+11.7, " in text
     assert "lie between +0.0 and " in text
-    said = re.search(r"warns of anything: (\d+) of 100 other splits agree, and 95 would", text)
+    said = re.search(r"here, but in only (\d+) of 100 other splits of the runs, and 95 are", text)
     assert said
     assert 0 < int(said[1]) < 95
     assert f", {said[1]} are above 0, and that of this split is larger than in" in text

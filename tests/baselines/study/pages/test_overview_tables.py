@@ -1,5 +1,6 @@
 """Tables of methods by tasks, of tracks that are trained apart."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -61,12 +62,13 @@ def test_differences_from_grpo_are_counted_after_equal_episodes_and_at_the_end(
         made.append(finish(tmp_path / "results", cell, track, solved, curve, played=played))
     found = {"fixed": results_of("fixed", [("sokoban", "builtin")], cells, made)}
     kinds = {"easy": ["fixed"], "hard": ["fixed"]}
-    said = " ".join(headlines(found, kinds, [], "page.md").split())
+    said = " ".join(headlines(found, kinds, [], 0, "page.md", "table.md").split())
     one, none = "1 of 1 is higher (fixed: `sampo`) and 0 lower", "0 of 1 are higher and 0 lower"
-    assert (
-        f"equal training episodes: on `easy` tracks, {none}; on `hard` tracks, {none}. Af" in said
-    )
-    assert f"on `easy` tracks, {one}; on `hard` tracks, {one}. Higher:" in said
+    for kind in kinds:
+        assert f"On `{kind}` tracks, {none} than `grpo` after equal training episodes. The" in said
+    assert said.count(f"for dynamic sampling, {one}.") == 2
+    # One method, one interval.
+    assert re.search(r"intervals reach (\d+) to \1 points to either side", said)
 
 
 @pytest.mark.slow

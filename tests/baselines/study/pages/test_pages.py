@@ -17,7 +17,7 @@ from baselines.study.current_tracks import CurrentTrack, current_tracks_of
 from baselines.study.pages.claims_page import CLAIMS as CLAIMS_PAGE
 from baselines.study.pages.claims_page import claims_page
 from baselines.study.pages.early_warning import PAGE as EARLY_WARNING
-from baselines.study.pages.early_warning import early_warning_page, without_sweeps
+from baselines.study.pages.early_warning import early_warning_page
 from baselines.study.pages.overview import (
     BEGIN,
     END,
@@ -27,6 +27,7 @@ from baselines.study.pages.overview import (
     overview_page,
 )
 from baselines.study.pages.overview_tables import overview_tables
+from baselines.study.pages.robustness import without_sweeps
 from baselines.study.pages.track_pages import page_of, results_by_track
 from baselines.study.pages.watched import halved_runs, watched_runs
 from baselines.study.schema import Cell, cells_of, read_study
@@ -103,7 +104,7 @@ def test_a_page_has_table_curves_verdicts_and_what_is_missing(
     assert "| cispo | 1 of 2 |" in text
     assert "1 of 1 after update 2 (3 to 100%)" in text
     assert (
-        "| A paper: SAMPO beats GRPO. (post hoc) | **not decided** | sampo minus grpo: +75.0 ["
+        "| A paper: SAMPO beats GRPO. | **not decided** (post hoc) | sampo minus grpo: +75.0 ["
         in text
     )
     assert "points); 3 seeds of each are needed, available: sampo 2, grpo 2 |" in text
@@ -213,13 +214,16 @@ def test_the_overview_stands_between_its_marks(
     # No method has three seeds. CISPO collapsed in 1 of 1 runs; the others show nothing.
     said = " ".join(" ".join(lines[lines.index("", 4) + 1 : -3]).split())
     assert said.startswith(
-        "- Collapsed runs: 1 of 5 on fixed, where runs have too few validations to show that they "
-        "have not collapsed. - Of [2 claims](results/claims.md), 0 are reproduced (0 of them "
-        "written down when their numbers were known), 0 contradicted, 1 not decided, 1 incomplete. "
+        "- Collapsed: fixed (`cispo` 1 of 1), where runs have too few validations to show that "
+        "they have not collapsed. - Of [2 claims](results/claims.md), 1 was written before the "
+        "numbers were known: 0 reproduced, 0 contradicted, 0 not decided, 1 incomplete. 1 was "
+        "written or reworded afterward, which describes runs and tests nothing: 0 reproduced. "
     )
     assert "(results/claims.md#how-good-the-intervals-are)" in said
     page = (folder / "results" / OVERVIEW).read_text("utf-8")
-    assert "\n".join(["", *lines[3:-7], ""]) in spaced(page)
+    table = lines[3 : lines.index("", 4)]
+    assert "\n".join(["", *table, ""]) in spaced(page)
+    assert "Collapsed: fixed (`cispo` 1 of 1), where runs" in page
     check_markdown(page)
     places = readme, folder / "results" / FIGURE, folder / "results" / EARLY_WARNING
     before = [place.read_bytes() for place in places]
@@ -232,7 +236,8 @@ def test_the_overview_stands_between_its_marks(
     assert tally == (
         "1 claim: 0 reproduced, 0 contradicted, 1 not decided (1 post hoc), 0 incomplete."
     )
-    assert claims[claims.index(heads[0]) + 6].startswith("| SAMPO beats GRPO. (post hoc) | [fixed]")
+    assert claims[claims.index(heads[0]) + 6].startswith("| SAMPO beats GRPO. | [fixed]")
+    assert "**not decided** (post hoc) |" in claims[claims.index(heads[0]) + 6]
     # Runs of three validations show their collapses alone.
     assert b"No run has collapsed yet on a track whose runs can show" in before[2]
     assert study(folder, "page", "--readme", str(readme)) == 0
@@ -298,7 +303,12 @@ def test_readme_overview_claims_and_early_warning_show_what_the_committed_cells_
     listed = read_claims(STUDIES / "claims.yaml")
     judged = verdicts(listed.claims, found, listed.pilots)
     block = overview_block(
-        found, current_tracks, judged, ("standard", "stress"), "baselines/results/claims.md"
+        found,
+        current_tracks,
+        judged,
+        len(listed.withdrawn),
+        ("standard", "stress"),
+        "baselines/results",
     )
     assert block.count("\n") > 10
     readme = (REPOSITORY / "README.md").read_text("utf-8")
@@ -307,7 +317,9 @@ def test_readme_overview_claims_and_early_warning_show_what_the_committed_cells_
     apart = without_sweeps(found, current_tracks)
     warned = early_warning_page(watched_runs(apart), halved_runs(apart))
     assert warned == (RESULTS / EARLY_WARNING).read_text("utf-8")
-    assert ("do not show that the rule warns" in warned) == ("none has\n  been shown to:" in readme)
+    assert ("No signal has been shown to warn" in warned) == (
+        "none has\n  been shown to:" in readme
+    )
     once = verdicts_with_noise_once(listed.claims, found, listed.pilots)
     assert claims_page(judged, once, listed, STUDIES / "claims.yaml", RESULTS) == (
         RESULTS / CLAIMS_PAGE

@@ -12,7 +12,12 @@ from baselines.study.cells import init_cell
 from baselines.study.current_tracks import current_tracks_of
 from baselines.study.methods import TrackResults
 from baselines.study.pages.overview import BEGIN, END
-from baselines.study.pages.robustness import Sweep, measured_sweeps, robustness_page
+from baselines.study.pages.robustness import (
+    Sweep,
+    measured_sweeps,
+    robustness_figure,
+    robustness_page,
+)
 from baselines.study.pages.track_pages import results_by_track
 from baselines.study.schema import Cell
 from baselines.study.workspace import survey
@@ -108,11 +113,25 @@ def test_the_page_has_a_figure_a_table_and_what_is_missing(
     # The init is played once, wherever: it is the same under all conditions.
     assert "The init: 25.0 [7.1, 59.1]." in text
     assert cells[-1].endswith("<br>2 of 2 collapsed")
-    assert "- sampo: free (seeds 0, 1), fast (seeds 0, 1)" in text
+    assert "- free (0.0005, kl.coef 0.0): seeds 0, 1 of sampo\n" in text
+    assert "- fast (0.0015, kl.coef 0.01): seeds 0, 1 of sampo\n" in text
     check_markdown(text)
     ElementTree.fromstring((folder / "results" / "robustness-fixed.svg").read_bytes())
     # The first screen is about tracks on which methods are compared.
     assert "fast" not in readme.read_text("utf-8")
+
+
+@pytest.mark.slow
+def test_conditions_without_a_run_have_no_column_and_no_plot(folder: Path) -> None:
+    for path in (folder / "results" / "free").glob("*"):
+        path.unlink()
+    sweep = sweep_in(folder)
+    text = robustness_page([sweep])
+    head = next(line for line in text.splitlines() if line.startswith("| recipe |"))
+    assert head.count("|") == 4 and "mean over all" not in text and "free" not in head
+    assert "- free (0.0005, kl.coef 0.0): seeds 0, 1 of grpo, sampo\n" in text
+    assert b"kl.coef 0.0<" not in robustness_figure(sweep)
+    check_markdown(text)
 
 
 @pytest.mark.slow

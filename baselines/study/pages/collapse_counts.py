@@ -1,0 +1,125 @@
+"""Collapsed and halved runs of each method: a table, and a sentence for a first page."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from baselines.study.claims import LEAST_OF_ONE
+from baselines.study.methods import TrackResults
+from baselines.study.pages.markdown import markdown_table
+
+HEADING: Final = "Collapses"
+
+
+@dataclass(frozen=True, slots=True)
+class MethodCounts:
+    """A method's runs.
+
+    Attributes:
+        recipe: Its name.
+        runs: How many there are.
+        collapsed: How many of these collapsed.
+        halved: How many of the others ended at half of their best validation or below.
+    """
+
+    recipe: str
+    runs: int
+    collapsed: int
+    halved: int
+
+
+@dataclass(frozen=True, slots=True)
+class CollapseCounts:
+    """What collapsed in a study, over the tracks on which any run did.
+
+    Attributes:
+        methods: Those that ran there, the most collapsed and then the most runs first.
+        apart: By track, runs that collapsed and all runs of the methods with such a run, where runs
+            cannot show that they have not collapsed: there, only collapses would count.
+    """
+
+    methods: tuple[MethodCounts, ...]
+    apart: Mapping[str, Mapping[str, tuple[int, int]]]
+
+
+def collapse_counts(found: Mapping[str, TrackResults]) -> CollapseCounts:
+    """Count over all tracks.
+
+    Args:
+        found: What is finished, by track.
+    """
+    counts: dict[str, MethodCounts] = {}
+    apart = {}
+    for track, results in found.items():
+        methods = [method for method in results.methods.values() if method.runs]
+        fallen = [method for method in methods if method.collapsed]
+        if fallen and not results.shows_collapses:
+            apart[track] = {each.recipe: (len(each.collapsed), len(each.runs)) for each in fallen}
+        elif fallen:
+            for each in methods:
+                old = counts.get(each.recipe, MethodCounts(each.recipe, 0, 0, 0))
+                counts[each.recipe] = MethodCounts(
+                    each.recipe,
+                    old.runs + len(each.runs),
+                    old.collapsed + len(each.collapsed),
+                    old.halved + len(each.halved),
+                )
+    order = sorted(counts.values(), key=lambda each: (-each.collapsed / each.runs, -each.runs))
+    return CollapseCounts(tuple(order), apart)
+
+
+def collapse_table(counts: CollapseCounts) -> str:
+    """Every method, and what is not counted, as Markdown; empty if nothing collapsed."""
+    rows = [
+        [each.recipe, str(each.runs), str(each.collapsed), str(each.halved)]
+        for each in counts.methods
+    ]
+    table = markdown_table(("recipe", "runs", "collapsed", "halved"), rows) if rows else ""
+    return "\n\n".join(filter(None, (table, _not_counted(counts))))
+
+
+def collapse_text(counts: CollapseCounts, page: str) -> str:
+    """Methods with enough runs to say something, and what is not counted, as a sentence.
+
+    Args:
+        counts: All of them.
+        page: Link to the table.
+    """
+    said = "; ".join(_groups([each for each in counts.methods if each.runs >= LEAST_OF_ONE]))
+    points = []
+    if counts.methods:
+        known = f": {said}" if said else ""
+        points.append(
+            f"Collapsed, over the tracks on which any run did, sweeps aside{known}. "
+            f"[All methods]({page}), with those of fewer than {LEAST_OF_ONE} runs; not every method ran on each track."
+        )
+    return " ".join(filter(None, (*points, _not_counted(counts))))
+
+
+def _groups(methods: Sequence[MethodCounts]) -> Iterator[str]:
+    every = [f"`{each.recipe}` ({each.runs})" for each in methods if each.collapsed == each.runs]
+    some = [
+        f"`{each.recipe}` {each.collapsed} of {each.runs}"
+        + (f" ({each.halved} more halved)" if each.halved else "")
+        for each in methods
+        if each.collapsed < each.runs and each.collapsed + each.halved
+    ]
+    none = [
+        f"`{each.recipe}` ({each.runs})" for each in methods if not each.collapsed + each.halved
+    ]
+    for words, names in {"every run of ": every, "": some, "none of ": none}.items():
+        if names:
+            yield f"{words}{', '.join(names)}"
+
+
+def _not_counted(counts: CollapseCounts) -> str:
+    if not counts.apart:
+        return ""
+    tracks = []
+    for track, own in counts.apart.items():
+        fallen = (f"`{name}` {some} of {runs}" for name, (some, runs) in own.items())
+        tracks.append(f"{track} ({', '.join(fallen)})")
+    return (
+        f"{'Not counted' if counts.methods else 'Collapsed'}: {', '.join(tracks)}, where runs have "
+        "too few validations to show that they have not collapsed."
+    )
