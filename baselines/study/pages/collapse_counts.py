@@ -91,7 +91,8 @@ def collapse_text(counts: CollapseCounts, page: str) -> str:
         known = f": {said}" if said else ""
         points.append(
             f"Collapsed, over the tracks on which any run did, sweeps aside{known}. "
-            f"[All methods]({page}), with those of fewer than {LEAST_OF_ONE} runs; not every method ran on each track."
+            f"[All methods]({page}), with those of fewer than {LEAST_OF_ONE} runs; not every "
+            "method ran on each track."
         )
     return " ".join(filter(None, (*points, _not_counted(counts))))
 

@@ -127,7 +127,7 @@ def _claims(judged: Sequence[ClaimVerdict], withdrawn: int, page: str) -> str:
     said = (
         f"Of [{counted(len(judged), 'claim')}]({page}), {_were(len(before))} written before the "
         f"numbers were known: {counts['reproduced']} reproduced"
-        f"{f' ({goals} of them a goal that its track was made for)' if goals else ''}, "
+        f"{_goals(goals, counts['reproduced'])}, "
         f"{counts['contradicted']} contradicted, {counts['not decided']} not decided, "
         f"{counts['incomplete']} incomplete."
     )
@@ -143,6 +143,14 @@ def _claims(judged: Sequence[ClaimVerdict], withdrawn: int, page: str) -> str:
         f"{said} Where no seed collapses, intervals of differences are "
         f"[wider than necessary]({page}#how-good-the-intervals-are), which leaves some undecided."
     )
+
+
+def _goals(goals: int, reproduced: int) -> str:
+    """How many of the reproduced claims only say that a track is what it was made to be."""
+    if not goals:
+        return ""
+    which = "" if goals == reproduced == 1 else f"{goals} of them "
+    return f" ({which}a goal that its track was made for)"
 
 
 def _were(count: int, of: str = "") -> str:
