@@ -270,6 +270,11 @@ class BoardRow:
         declared = self.kind == "trained" and self.track == OPEN
         return f"{self.recipe}, as declared" if declared else self.recipe
 
+    @property
+    def one_seed(self) -> bool:
+        """Whether it is a single training run, whose intervals say nothing of another seed."""
+        return self.kind == "trained" and len(self.checkpoints) == 1
+
     def panel(self, key: PanelKey) -> PanelNumbers | None:
         """The numbers of one panel; None if it was not played."""
         return next((panel for panel in self.panels if panel.key == key), None)

@@ -329,6 +329,8 @@ def _margin(
     found = mean_difference(board, first, second, panels)
     by = cells.points(found) if found else cells.UNKNOWN
     parts: list[Piece] = [f"; {by} points ahead of ", _entry(second, state, alike)]
+    if second.one_seed:
+        parts.append(" (one seed)")
     if second in ties:
         parts.append(", a tie")
     parts.append(_cost(board, state, panels, first, second))

@@ -104,7 +104,21 @@ def _headline(first: BoardRow, second: BoardRow, found: dict[str, EntryCompariso
         text = joined(
             [names[0], " minus ", names[1], f" on {count} that both have played{tied}."]
         )  # fmt: skip
-    return element("p", text, "lb-answer", role="status") + _apart(first, second)
+    return (
+        element("p", text, "lb-answer", role="status")
+        + _once(first, second)
+        + _apart(first, second)
+    )
+
+
+def _once(first: BoardRow, second: BoardRow) -> Markup:
+    """That an interval says nothing of other seeds where an entry has one."""
+    single = [line(row.name) for row in (first, second) if row.one_seed]
+    if not single:
+        return NOTHING
+    verb = "has one seed" if len(single) == 1 else "have one seed each"
+    said = f" {verb}, and another seed may differ by more than the intervals say."
+    return note(joined([joined(single, " and "), said]), "lb-notice")
 
 
 def _apart(first: BoardRow, second: BoardRow) -> Markup:

@@ -88,6 +88,9 @@ def test_who_leads_by_how_much_and_what_collapsed(boards: Boards) -> None:
     tied = text_of(answer(boards(*three), STATE))
     assert "No clear leader: a has 80.0% [" in tied and "leads" not in tied
     assert "points ahead of b , a tie; also tied: c ." in tied
+    once = replace(three[1], checkpoints=three[1].checkpoints[:1])
+    said = text_of(answer(boards(three[0], once), STATE))
+    assert "points ahead of b (one seed), a tie." in said
     # Entries of one recipe are told apart by their own names.
     twice = [replace(each, recipe="grpo") for each in three]
     assert "ahead of b , a tie; also tied: c ." in text_of(answer(boards(*twice), STATE))

@@ -324,8 +324,13 @@ def test_a_test_stands_only_beside_an_interval_of_the_same(boards: Boards) -> No
     board = boards(
         board_row("20260101_three", {SOKOBAN: solved}),
         board_row("20260102_one", {SOKOBAN: [first(50)]}),
+        board_row("20260103_two", {SOKOBAN: [first(40)]}),
     )
     state = State(tab="compare", protocol="v1", first="20260101_three", second="20260102_one")
+    lead = text_of(compare_lead(board, state))
+    assert "one has one seed, and another seed may differ by more than the intervals say" in lead
+    lead = text_of(compare_lead(board, replace(state, first="20260103_two")))
+    assert "two and one have one seed each, and another seed" in lead
     page = compare_page(board, state)
     (cells,) = [row for row in rows_of(page) if row[0] == "sokoban/builtin"]
     assert cells[3:] == [
