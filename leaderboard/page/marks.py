@@ -101,8 +101,7 @@ def collapse_chip(
 ) -> Markup:
     """How many seeds collapsed or halved, when the first collapsed, what is known of the share.
 
-    That none of one or two did is not good news yet, and has no color; nor is it with one that
-    halved.
+    That none of one or two did is not good news yet, and has no color.
 
     Args:
         happened: Seeds that collapsed.
@@ -112,8 +111,8 @@ def collapse_chip(
         step: The update of the first collapse; None without one.
         halved: Other seeds that ended at half of their best.
     """
-    good = known >= _FEWEST_SEEDS and not halved
-    state = " lb-bad" if happened else " lb-good" if good else ""
+    good = known >= _FEWEST_SEEDS
+    state = " lb-bad" if happened or halved else " lb-good" if good else ""
     chip = element("span", collapsed_text(happened, known, halved), f"lb-chip{state}")
     ends = f"95% CI {whole_percent(low)}\u2013{whole_percent(high)}%"
     said = [element("span", ends, "lb-sub")]

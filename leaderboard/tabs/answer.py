@@ -99,7 +99,8 @@ def _summary_row(
         ends = f"{whole_percent(event.low)}\u2013{whole_percent(event.high)}%"
         css = "lb-fallen" if event.happened else ""
         seeds = joined([element("span", f"{event.happened} of {event.known}", css), _soft(ends)])
-        seeds += _soft(f"{whole.halved} halved") if whole.halved else NOTHING
+        late = element("span", f" {whole.halved} halved", "lb-soft lb-fallen")
+        seeds += late if whole.halved else NOTHING
     if len(panels) == 1:
         asked, title = State(panels=panel_name(panels[0])), panel_title(panels[0])
         kind = track.removeprefix(f"{panels[0].task}-")

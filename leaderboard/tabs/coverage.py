@@ -130,7 +130,7 @@ def _fallen(happened: int, known: int, halved: int) -> Piece:
     # On two lines, since a cell is as narrow as its text lets it be.
     first, comma, late = collapsed_text(happened, known, halved).partition(",")
     said = element("span", first + comma, "lb-fallen") if happened else first + comma
-    return joined([said, element("span", late, "lb-sub")]) if late else said
+    return joined([said, element("span", late, "lb-sub lb-fallen")]) if late else said
 
 
 def _heat(success: float, shown: Piece, said: Piece) -> Markup:
