@@ -257,8 +257,12 @@ def _legend(figure: Figure, rows: Sequence[Compared], looks: Sequence[Look]) -> 
     labels = []
     for row, look in zip(rows, looks, strict=True):
         handles.append(Line2D([], [], color=look.color, linestyle=look.dashes, linewidth=2.2))
-        seeds = f" ({len(row.runs)} seeds)" if len(row.runs) > 1 else ""
-        labels.append(on_one_line(row.label, _LONGEST) + seeds)
+        late = row.stability.halved
+        if len(row.runs) > 1:
+            note = f" ({len(row.runs)} seeds{f', {late} halved' if late else ''})"
+        else:
+            note = " (halved)" if late else ""
+        labels.append(on_one_line(row.label, _LONGEST) + note)
     if any(row.stability.events["collapse"].happened for row in rows):
         handles.append(
             Line2D([], [], color=SOFT, marker="X", markersize=7.5, linestyle="", mec="white")

@@ -19,7 +19,7 @@ from benchmark.plots.stability import stability_svg
 from benchmark.stability.comparison import RecipeComparison
 from benchmark.stability.definitions import DEFINITIONS, of_scope
 from benchmark.stability.recipes import Compared, Comparisons, LoggedRun
-from benchmark.stability.seeds import ReachedSummary, SeedSummary
+from benchmark.stability.seeds import ReachedSummary, RecipeStability, SeedSummary
 from benchmark.stability.table import (
     COLUMNS,
     FEW_SEEDS,
@@ -30,6 +30,7 @@ from benchmark.stability.table import (
     run_cells,
     run_label,
     shown,
+    shown_collapse,
     shown_outcome,
 )
 from benchmark.stats.formatting import range_text
@@ -74,7 +75,8 @@ _PAGE = """<!DOCTYPE html>
 </tbody></table></div>
 {% endmacro %}
 <h2>Recipes</h2>
-<p>Medians over seeds, and every seed below its recipe; {{ unknown }} where a log cannot say.</p>
+<p>Medians over seeds, and every seed below its recipe; {{ unknown }} where a log cannot say.
+Halved: {{ halved }}.</p>
 {{ table(short_heads, short) }}
 {% for one in comparisons %}
 <h2>Comparison on {{ one.tasks|join(', ') }}</h2>
@@ -149,6 +151,7 @@ def stability_page(rows: Sequence[Compared], comparisons: Comparisons) -> str:
         style=Markup(style),  # noqa: S704 - a constant
         policy=f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:",
         unknown=UNKNOWN,
+        halved=DEFINITIONS["halved"].text,
         short_heads=["recipe", "seeds", *(DEFINITIONS[name].name for name in COLUMNS)],
         short=_short(rows),
         comparisons=[_comparison(one) for one in comparisons.all],
@@ -216,20 +219,25 @@ def _summary(name: str, summary: SeedSummary) -> str:
 
 
 def _events(rows: Sequence[Compared]) -> list[_Row]:
-    lines = []
-    for name in of_scope("event"):
-        cells = []
-        for row in rows:
-            event = row.stability.events[name]
-            if event.rate is None:
-                cells.append(UNKNOWN)
-            elif len(row.runs) == 1:
-                cells.append(shown_outcome(row.stability.runs[0].events[name]))
-            else:
-                ends = range_text(event.rate.low, event.rate.high)
-                cells.append(f"{event.happened} of {event.known}, {ends}")
-        lines.append(_Row(DEFINITIONS[name].name, [DEFINITIONS[name].text, *cells]))
-    return lines
+    return [
+        _Row(
+            DEFINITIONS[name].name,
+            [DEFINITIONS[name].text, *(_event(name, row.stability) for row in rows)],
+        )
+        for name in of_scope("event")
+    ]
+
+
+def _event(name: str, stability: RecipeStability) -> str:
+    event, collapse = stability.events[name], name == "collapse"
+    if len(stability.runs) == 1:
+        (run,) = stability.runs
+        return shown_collapse(run) if collapse else shown_outcome(run.events[name])
+    said = UNKNOWN
+    if event.rate is not None:
+        ends = range_text(event.rate.low, event.rate.high)
+        said = f"{event.happened} of {event.known}, {ends}"
+    return f"{said}; {stability.halved} halved" if collapse and stability.halved else said
 
 
 def _reached(rows: Sequence[Compared]) -> list[_Row]:

@@ -13,6 +13,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from benchmark.logs.curves import run_curves_of
 from benchmark.logs.groups import Curve, Plotted, XAxis, series_of
 from benchmark.plots.style import (
     SOFT,
@@ -25,6 +26,8 @@ from benchmark.plots.style import (
     style_axes,
 )
 from benchmark.stability.collapse import collapse_update
+from benchmark.stability.definitions import DEFINITIONS
+from benchmark.stability.runs import run_stability
 from tasks.texts import printable
 
 ImageFormat = Literal["svg", "png", "pdf"]
@@ -112,11 +115,12 @@ def _figure(curves: Sequence[Curve], plots: Sequence[Plotted], x: XAxis) -> Figu
 def _legend(figure: Figure, curves: Sequence[Curve], looks: Sequence[Look]) -> None:
     handles: list[Any] = []
     labels = []
-    for curve, look in zip(curves, looks, strict=True):
+    halved = [sum(run_stability(run_curves_of(run)).halved for run in c.runs) for c in curves]
+    for curve, look, late in zip(curves, looks, halved, strict=True):
         line = Line2D([], [], color=look.color, linestyle=look.dashes, linewidth=2.2)
         band = Patch(facecolor=look.color, alpha=0.18, linewidth=0)
         handles.append((band, line) if len(curve.runs) > 1 else line)
-        labels.append(_legend_label(curve))
+        labels.append(_legend_label(curve, late))
     if any(collapse_update(run) is not None for curve in curves for run in curve.runs):
         handles.append(
             Line2D([], [], color=SOFT, marker="X", markersize=7.5, linestyle="", mec="white")
@@ -132,20 +136,25 @@ def _legend(figure: Figure, curves: Sequence[Curve], looks: Sequence[Look]) -> N
         columnspacing=1.8,
         alignment="left",
     )
+    notes = []
     if any(len(curve.runs) > 1 for curve in curves):
-        note = (
+        notes.append(
             "Bold: median of the seeds. Band: lowest to highest, as far as all seeds go. "
             "Thin: a run."
         )
-        legend.set_title(note)
+    if any(halved):
+        notes.append(f"Halved: {DEFINITIONS['halved'].text}.")
+    if notes:
+        legend.set_title("\n".join(notes))
         legend.get_title().set(color=SOFT, fontsize=8)
 
 
-def _legend_label(curve: Curve) -> str:
+def _legend_label(curve: Curve, halved: int) -> str:
     collapsed = sum(collapse_update(run) is not None for run in curve.runs)
     if len(curve.runs) == 1:
-        return printable(curve.label) + " (collapsed)" * collapsed
+        return printable(curve.label) + " (collapsed)" * collapsed + " (halved)" * halved
     note = f", {collapsed} collapsed" if collapsed else ""
+    note += f", {halved} halved" if halved else ""
     return f"{printable(curve.label)} ({len(curve.runs)} seeds{note})"
 
 

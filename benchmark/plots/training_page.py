@@ -13,7 +13,8 @@ from benchmark.logs.groups import Curve
 from benchmark.logs.lines import Validation
 from benchmark.logs.training_log import TrainingLog
 from benchmark.plots.page import STYLE
-from benchmark.stability.collapse import MIN_EVALUATIONS, collapse_update
+from benchmark.stability.collapse import MIN_EVALUATIONS, collapse_update, halved
+from benchmark.stability.definitions import DEFINITIONS
 from tasks.texts import counted, printable
 
 _PAGE = """<!DOCTYPE html>
@@ -36,7 +37,7 @@ _PAGE = """<!DOCTYPE html>
 <h2>Validation on {{ panel }}</h2>
 <p>Success rates with 95% Wilson intervals. A run has collapsed where its smoothed success has
 lost half of what it had gained, or half of its best. With three validations or fewer, nobody
-knows, unless it shows anyway.</p>
+knows, unless it shows anyway. Halved: {{ halved }}.</p>
 <div class="scroll"><table>
 <thead><tr>{% for head in columns %}<th scope="col">{{ head }}</th>{% endfor %}</tr></thead>
 <tbody>
@@ -95,6 +96,7 @@ def training_page(curves: Sequence[Curve], svg: bytes) -> str:
             for panel, task in panels
         ],
         columns=_COLUMNS,
+        halved=DEFINITIONS["halved"].text,
         style=Markup(STYLE),  # noqa: S704 - a constant
         policy=f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:",
     )
@@ -115,6 +117,7 @@ def _row(label: str, run: TrainingLog, validations: Sequence[Validation]) -> _Ro
     tokens = [count for count in run.series("tokens/response") if count is not None]
     complete = len(tokens) == len(run.updates)
     update = collapse_update(run, last.panel)
+    late = update is None and halved([line.success for line in validations])
     held = "no" if len(validations) >= MIN_EVALUATIONS else "unknown"
     seconds = max([last.seconds_total, *(line.seconds_total for line in run.updates)])
     return _Row(
@@ -130,6 +133,6 @@ def _row(label: str, run: TrainingLog, validations: Sequence[Validation]) -> _Ro
             number(sum(tokens) if complete else None, 0),
             number(seconds / 60, 1),
         ),
-        collapse=held if update is None else f"update {update}",
-        fell=update is not None,
+        collapse=f"update {update}" if update is not None else "halved" if late else held,
+        fell=late or update is not None,
     )

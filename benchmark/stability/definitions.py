@@ -121,6 +121,9 @@ DEFINITIONS: Final[Mapping[str, Definition]] = {
         "higher", _OURS, "event"),
     "collapse_rate": Definition(
         "collapse rate", "share", "seeds that collapse", "lower", _OURS, "recipe"),
+    "halved": Definition(
+        "halved", "count", "not collapsed, but ends at half of its best (if 10% or more) or below",
+        "lower", _OURS, "recipe"),
     "worst_seed": Definition(
         "worst seed", "share", "lowest final success of all seeds", "higher",
         f"{_CHAN}, where it is called risk across runs", "recipe"),

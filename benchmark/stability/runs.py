@@ -15,6 +15,8 @@ from benchmark.stability.collapse import (
     PATIENCE,
     collapse_step,
     format_collapse_step,
+    halved,
+    halved_on,
 )
 from benchmark.stability.definitions import of_scope
 from benchmark.stats.survival import EventOutcome
@@ -62,6 +64,8 @@ class RunStability:
         evaluations: Points of the success curve that are finite.
         last_step: The last update that the log knows of; None for an empty log.
         reached: What it took to reach each level, ascending; empty without a success curve.
+        halved: It has not collapsed, but has lost half in the end (`collapse.halved`): on the curve
+            that counts if that was named, else on any panel.
     """
 
     name: str
@@ -73,6 +77,7 @@ class RunStability:
     evaluations: int
     last_step: int | None
     reached: tuple[Reached, ...]
+    halved: bool
     collapse: EventOutcome | None
     format_collapse: EventOutcome | None
     degenerate_text: EventOutcome | None
@@ -131,7 +136,7 @@ def run_stability(
     Raises:
         KeyError: The run has no curve of the name in `success`.
     """
-    success = _success_name(run, success)
+    named, success = success, _success_name(run, success)
     rate = run.curves[success].finite if success is not None else None
     smooth = _of(rate, curves.smoothed_curve)
     valid_name, valid = _valid(run, success)
@@ -139,6 +144,7 @@ def run_stability(
     kl_init = run.curves.get("kl_init/mean")
     grad = run.curves.get("policy/grad_norm")
     repeated, mismatch = run.curves.get("rollout/repeated"), run.curves.get("engine/k3")
+    collapse = _collapse(rate)
     return RunStability(
         name=run.name,
         source=run.source,
@@ -149,7 +155,8 @@ def run_stability(
         evaluations=0 if rate is None else rate.steps.size,
         last_step=_last_step(run),
         reached=_reached(run, smooth, levels),
-        collapse=_collapse(rate),
+        halved=not (collapse and collapse.happened) and _halved(run, named),
+        collapse=collapse,
         format_collapse=_evaluated(valid, format_collapse_step, PATIENCE + 1),
         degenerate_text=_updated(repeated, signals.degenerate_step, signals.PATIENCE),
         entropy_collapse=_entropy_event(entropy, signals.entropy_collapse_step),
@@ -189,6 +196,10 @@ def _collapse(rate: Points | None) -> EventOutcome | None:
     if found is None or found.happened or rate is None or rate.finite.steps.size >= MIN_EVALUATIONS:
         return found
     return None
+
+
+def _halved(run: RunCurves, named: str | None) -> bool:
+    return bool(halved_on(run)) if named is None else halved(run.curves[named].values.tolist())
 
 
 def _success_name(run: RunCurves, name: str | None) -> str | None:

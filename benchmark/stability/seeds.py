@@ -102,6 +102,11 @@ class RecipeStability:
     reached: tuple[ReachedSummary, ...]
 
     @property
+    def halved(self) -> int:
+        """Seeds that have not collapsed, but end at half of their best or below."""
+        return sum(run.halved for run in self.runs)
+
+    @property
     def survival(self) -> SurvivalCurve | None:
         """Share of the seeds that have not collapsed, along the updates."""
         return self.events["collapse"].survival

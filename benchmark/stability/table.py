@@ -15,7 +15,7 @@ from benchmark.stability.recipes import Compared, Comparisons, LoggedRun
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import RecipeStability, SeedSummary
 from benchmark.stats.bootstrap import BootstrapInterval
-from benchmark.stats.formatting import percent_text, range_text
+from benchmark.stats.formatting import collapses_text, percent_text, range_text
 from benchmark.stats.survival import EventOutcome, SurvivalCurve
 from tasks.texts import ELLIPSIS, on_one_line, printable
 
@@ -70,13 +70,19 @@ def shown_outcome(outcome: EventOutcome | None) -> str:
     return f"at {outcome.step}" if outcome.happened else f"no, to {outcome.step}"
 
 
+def shown_collapse(run: RunStability) -> str:
+    """When a run collapsed, or else that it has halved, or until when neither was so."""
+    return "halved" if run.halved else shown_outcome(run.collapse)
+
+
 def recipe_cells(stability: RecipeStability) -> list[str]:
     """The short table's cells of a recipe; of its seeds the median."""
     cells = []
     for name in COLUMNS:
         if name == "collapse_rate":
             event = stability.events["collapse"]
-            cells.append(f"{event.happened} of {event.known}" if event.known else UNKNOWN)
+            late = stability.halved
+            cells.append(collapses_text(event.happened, event.known, late, UNKNOWN))
         elif name == "worst_seed":
             cells.append(shown(name, stability.worst_seed))
         else:
@@ -90,7 +96,7 @@ def run_cells(run: RunStability) -> list[str]:
     cells = []
     for name in COLUMNS:
         if name == "collapse_rate":
-            cells.append(shown_outcome(run.collapse))
+            cells.append(shown_collapse(run))
         elif name == "worst_seed":
             cells.append("")
         else:
@@ -194,6 +200,7 @@ def legend_text() -> str:
     """What the columns of the short table mean, a line each."""
     lines = ["Medians over seeds; - if a log lacks the data. Success is that of validations."]
     lines.append(f"a run collapses where {DEFINITIONS['collapse'].text}")
+    lines.append(f"halved: {DEFINITIONS['halved'].text}")
     for name in COLUMNS:
         what = DEFINITIONS[name]
         better = f"; {what.better} is better" if what.better else ""
@@ -281,6 +288,7 @@ def _recipe_json(row: Compared) -> dict[str, Any]:
     return {
         "label": row.label,
         "collapse_rate": None if rate is None else asdict(rate),
+        "halved": stability.halved,
         "worst_seed": stability.worst_seed,
         "dispersion_across_runs": stability.dispersion_across_runs,
         "numbers": {name: _summary_json(s) for name, s in stability.numbers.items()},
@@ -312,6 +320,7 @@ def _run_json(one: LoggedRun, run: RunStability) -> dict[str, Any]:
         "valid_curve": run.valid_curve,
         "evaluations": run.evaluations,
         "last_step": run.last_step,
+        "halved": run.halved,
         "numbers": {name: _finite(value) for name, value in run.numbers.items()},
         "events": {
             name: None if outcome is None else asdict(outcome)

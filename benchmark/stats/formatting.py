@@ -42,6 +42,19 @@ def count_text(count: int | Fraction, number: int) -> str:
     return f"{shown} of {number}"
 
 
+def collapses_text(happened: int, known: int, halved: int, unknown: str) -> str:
+    """`2 of 5, 1 halved`: seeds that collapsed, of how many, and others that halved.
+
+    Args:
+        happened: Seeds that collapsed.
+        known: Seeds whose logs can say.
+        halved: Other seeds that ended at half of their best or below.
+        unknown: What stands for the first two where no log can say.
+    """
+    counts = f"{happened} of {known}" if known else unknown
+    return counts + (f", {halved} halved" if halved else "")
+
+
 def rate_text(value: float, low: float, high: float) -> str:
     """A rate with its interval, such as `54.3% [48.2, 60.3]`."""
     return f"{percent_text(value)} [{100 * low:z.1f}, {100 * high:z.1f}]"

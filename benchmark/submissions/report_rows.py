@@ -217,15 +217,18 @@ def stability_rows(entry: Entry) -> list[tuple[str, str, str]]:
     several = len(stability.runs) > 1
     rows = []
     for name in COLUMNS:
-        label = DEFINITIONS[name].name
+        label, what = DEFINITIONS[name].name, DEFINITIONS[name].text
         if name == "collapse_rate":
             event = stability.events["collapse"]
             seeds = plural(event.known, "seed")
             value = f"{event.happened} of {event.known} {seeds}" if event.known else "unknown"
+            if stability.halved:
+                value += f", {stability.halved} halved"
+                what += f"; halved: {DEFINITIONS['halved'].text}"
         else:
             value = _with_unit(name, stability.columns.get(name))
             label += " (median)" if several and name != "worst_seed" else ""
-        rows.append((label, value, DEFINITIONS[name].text))
+        rows.append((label, value, what))
     return rows
 
 

@@ -13,7 +13,6 @@ from benchmark.evaluation.summary import PanelSummary
 from benchmark.logs.curves import run_curves_of
 from benchmark.logs.training_log import TrainingLog
 from benchmark.models import ModelIdentity
-from benchmark.stability.collapse import halved_on
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import EventSummary, RecipeStability, SeedSummary
 from benchmark.stats.dependable import dependable_success
@@ -268,17 +267,7 @@ def _trainings(entry: Entry) -> tuple[Stability | None, tuple[SeedCurves, ...]]:
         )
         for seed, single in zip(sorted(logs), found.runs, strict=True)
     ]
-    return stability_row(found, _halved(found, logs)), tuple(curves)
-
-
-def _halved(found: RecipeStability, logs: Mapping[int, TrainingLog]) -> tuple[int, ...]:
-    """Seeds that ended at half of their best, but for those that collapsed or were stopped."""
-    kept = [
-        seed
-        for seed, single in zip(sorted(logs), found.runs, strict=True)
-        if single.collapse is None or not single.collapse.happened
-    ]
-    return tuple(seed for seed in kept if halved_on(run_curves_of(logs[seed])))
+    return stability_row(found), tuple(curves)
 
 
 def _validated(log: TrainingLog, stability: RunStability) -> str | None:
@@ -291,13 +280,8 @@ def _validated(log: TrainingLog, stability: RunStability) -> str | None:
     return f"{log.start.task}/{panel}"
 
 
-def stability_row(found: RecipeStability, halved: tuple[int, ...] | None = None) -> Stability:
-    """The stability of a recipe whose runs all have seeds.
-
-    Args:
-        found: What it comes to.
-        halved: Seeds that ended at half of their best; None if that is not known.
-    """
+def stability_row(found: RecipeStability) -> Stability:
+    """The stability of a recipe whose runs all have seeds."""
     return Stability(
         seeds=tuple(run.seed for run in found.runs if run.seed is not None),
         columns=tuple(NamedValue(name, value) for name, value in found.columns.items()),
@@ -306,7 +290,7 @@ def stability_row(found: RecipeStability, halved: tuple[int, ...] | None = None)
         reached=tuple(ReachedLevel(**asdict(each)) for each in found.reached),
         dispersion_across_runs=found.dispersion_across_runs,
         survival=_survival(found.survival) if found.survival else None,
-        halved=halved,
+        halved=tuple(run.seed for run in found.runs if run.halved and run.seed is not None),
     )
 
 

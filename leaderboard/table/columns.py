@@ -184,6 +184,11 @@ def _success_column(
     return Column(name, title, "share", text, value, "higher", "success", True, ends)
 
 
+def _halved(line: Line) -> Value:
+    stability = line.row.stability
+    return None if stability is None or stability.halved is None else len(stability.halved)
+
+
 def _stability(name: str) -> Column:
     what = DEFINITIONS[name]
     middle = ", median of the seeds" if name in MEDIANS else ""
@@ -194,6 +199,7 @@ def _stability(name: str) -> Column:
         beside = (
             ("happened", "seeds", lambda line: line.collapse.happened if line.collapse else None),
             ("known", "seeds", lambda line: line.collapse.known if line.collapse else None),
+            ("halved", "seeds", _halved),
         )
 
     def value(line: Line) -> Value:

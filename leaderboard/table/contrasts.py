@@ -53,10 +53,12 @@ class Collapses:
     Attributes:
         happened: Seeds that collapsed.
         known: Seeds whose logs can say.
+        halved: Other seeds that ended at half of their best or below.
     """
 
     happened: int
     known: int
+    halved: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +275,8 @@ def over_pairs(gains: Sequence[float]) -> Interval:
 
 
 def _collapses(rows: Sequence[BoardRow]) -> Collapses:
-    events = [event for row in rows if row.stability for event in row.stability.events]
-    collapses = [event for event in events if event.name == "collapse"]
+    found = [row.stability for row in rows if row.stability]
+    collapses = [event for each in found for event in each.events if event.name == "collapse"]
     happened = sum(event.happened for event in collapses)
-    return Collapses(happened, sum(event.known for event in collapses))
+    halved = sum(len(each.halved or ()) for each in found)
+    return Collapses(happened, sum(event.known for event in collapses), halved)

@@ -7,16 +7,18 @@
 
 A frame is indexed by entry id. It has a column for each `columns.Column`, with these beside them:
 the ends of intervals `<name>:low` and `<name>:high`; `rank:last`, the last of the places that begin
-with `rank`; and `collapse_rate:happened` and `collapse_rate:known`, in seeds. `success` is there
-always: the mean over the panels, which are of different tasks. Only entries that have played all of
-them have one. Success rates alone are averaged, never scores.
+with `rank`; and `collapse_rate:happened`, `collapse_rate:known` and `collapse_rate:halved`, in
+seeds. `success` is there always: the mean over the panels, which are of different tasks. Only
+entries that have played all of them have one. Success rates alone are averaged, never scores.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd  # type: ignore[import-untyped]  # it comes without types
 
+from benchmark.stats.formatting import collapses_text
 from leaderboard.board.board import Board
 from leaderboard.board.protocols import PanelFacts
 from leaderboard.table import cells
@@ -175,9 +177,12 @@ def _texts(frame: pd.DataFrame, column: Column) -> list[str]:
     return [cells.number(value, column.unit) for value in values]
 
 
-def _collapses(rate: float, happened: float, known: float) -> str:
+def _collapses(rate: float, happened: float, known: float, halved: float) -> str:
     text = cells.number(rate, "share")
-    return text if text == cells.UNKNOWN else f"{text} ({happened:.0f} of {known:.0f})"
+    if text == cells.UNKNOWN:
+        return text
+    late = 0 if math.isnan(halved) else int(halved)
+    return f"{text} ({collapses_text(int(happened), int(known), late, cells.UNKNOWN)})"
 
 
 def _plain_cells(values: Any, whole: bool) -> list[cells.Cell]:

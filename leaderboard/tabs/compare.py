@@ -35,6 +35,7 @@ from leaderboard.table.columns import COLUMNS, Line, panel_name
 from leaderboard.table.equal import equal_means
 from leaderboard.table.paired import DifferingEpisode, EntryComparison, compare
 from leaderboard.tabs.curve_charts import curve_chart
+from leaderboard.tabs.success import fallen_text
 from tasks.texts import counted
 
 MAX_LISTED: Final = 100
@@ -184,12 +185,11 @@ def _side_by_side(board: Board, first: BoardRow, second: BoardRow) -> Markup:
     """Stability of both, and what of their configurations differs."""
     known = {column.name: column for column in COLUMNS}
     rows: list[list[Piece]] = []
-    events = [Line(each, (), None).collapse for each in (first, second)]
-    if any(events):
-        said = (
-            f"{event.happened} of {event.known}" if event else cells.UNKNOWN for event in events
-        )
-        rows.append([explained("collapse", "seeds that collapsed"), *said])
+    wholes = [Line(each, (), None) for each in (first, second)]
+    if any(whole.collapse or whole.halved for whole in wholes):
+        late = [", ", explained("halved", "halved")] if any(each.halved for each in wholes) else []
+        head = joined([explained("collapse", "seeds that collapsed"), *late])
+        rows.append([head, *map(fallen_text, wholes)])
     for name in _STABILITY:
         column = known[name]
         values = [

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from benchmark.stats.formatting import collapses_text
 from benchmark.track_schema import METHOD
 from leaderboard.board.board import Board
 from leaderboard.board.rows import BoardRow
@@ -40,11 +41,11 @@ from leaderboard.table.columns import (
 )
 from leaderboard.table.contrasts import Contrast, Dimension, dimensions
 from leaderboard.table.ranks import RANKED
-from leaderboard.tabs.success import by_track, fallen_of, fallen_seeds, tracks_of
+from leaderboard.tabs.success import by_track, fallen_of, fallen_seeds, fallen_text, tracks_of
 from tasks.texts import counted
 
 _MOST_FALLEN: Final = 3
-"""Entries that are named for their collapses."""
+"""Entries that are named for their collapses and halved runs."""
 _LOW, _HIGH = f"{SUCCESS}:low", f"{SUCCESS}:high"
 _ABOUT: Final = {column.name: column.text for column in COLUMNS if column.name in METHOD}
 
@@ -59,28 +60,31 @@ def stability_page(board: Board, state: State) -> str:
 
 @lru_cache(maxsize=64)
 def stability_lead(board: Board, state: State) -> str:
-    """What stands above the figure: how many training runs collapsed, and of which entries."""
+    """What stands above the figure: how many training runs collapsed or halved, and of whom."""
     panels = panels_of_name(board, state.protocol, state.panels)
     if not panels:
         return ""
     frame = frame_of(board, State(protocol=state.protocol, panels=state.panels))
     rows = [row for entry in frame.index if (row := board.row(entry, state.protocol))]
     wanted = [row for row in rows if success_of(row, panels) and state.base in ("", row.base_model)]
-    events = [(row, event) for row in wanted if (event := Line(row, (), None).collapse)]
-    known = sum(event.known for _, event in events)
+    wholes = [Line(row, (), None) for row in wanted]
+    known = sum(whole.collapse.known for whole in wholes if whole.collapse)
     if not known:
         logged = any(row.stability for row in wanted)
         few = "No run on this task has validations enough to show whether it collapsed."
         return page(note(few if logged else "No entry on this task has training logs yet."))
-    fallen = [(row, event) for row, event in events if event.happened]
-    happened = sum(event.happened for _, event in fallen)
+    counts = [(each.collapse.happened if each.collapse else 0, each.halved) for each in wholes]
+    happened, halved = map(sum, zip(*counts, strict=True))
+    fallen = [pair for pair in zip(counts, wholes, strict=True) if any(pair[0])]
     parts: list[Piece] = [
         element("strong", f"{happened} of {counted(known, 'training run')}"),
-        " ", explained("collapse", "collapsed"), " on the panels shown",
+        " ", explained("collapse", "collapsed"),
+        *([f", {halved} ", explained("halved", "halved")] if halved else []),
+        " on the panels shown",
     ]  # fmt: skip
     names = [
-        joined([_entry(row, state), f" ({event.happened} of {event.known})"])
-        for row, event in sorted(fallen, key=lambda pair: -pair[1].happened)[:_MOST_FALLEN]
+        joined([_entry(whole.row, state), f" ({fallen_text(whole)})"])
+        for _, whole in sorted(fallen, key=lambda pair: pair[0], reverse=True)[:_MOST_FALLEN]
     ]
     more = f" and {len(fallen) - _MOST_FALLEN} more" if len(fallen) > _MOST_FALLEN else ""
     parts += [": ", joined(names, ", "), more, "."] if fallen else ["."]
@@ -308,7 +312,7 @@ def _contrasts(dimension: Dimension) -> Markup:
             each.method,
             _trainings(each),
             *(
-                f"{side.happened} of {side.known}" if side.known else cells.UNKNOWN
+                collapses_text(side.happened, side.known, side.halved, cells.UNKNOWN)
                 for side in each.collapses
             ),
             joined(map(line, each.settings), "; "),

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
+from benchmark.stats.formatting import collapses_text
 from leaderboard.board.board import Board
 from leaderboard.board.rows import BoardRow, PanelKey
 from leaderboard.page import charts
@@ -40,6 +41,13 @@ def by_track(rows: Sequence[BoardRow]) -> list[BoardRow]:
     """Entries track by track, within a track in their order."""
     sizes = Counter(row.track for row in rows)
     return sorted(rows, key=lambda row: order_of_track(row.track, sizes[row.track]))
+
+
+def fallen_text(whole: Line) -> str:
+    """How many seeds of an entry collapsed, and how many others halved: `2 of 5, 1 halved`."""
+    event = whole.collapse
+    happened, known = (event.happened, event.known) if event else (0, 0)
+    return collapses_text(happened, known, whole.halved, cells.UNKNOWN)
 
 
 def fallen_of(row: BoardRow) -> tuple[str, bool]:

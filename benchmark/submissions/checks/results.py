@@ -269,7 +269,7 @@ def _stopped(run: RunStability, end: int | None) -> RunStability:
     """A run that was ended for a reason at an update; it may have collapsed before."""
     if end is None or (run.collapse is not None and run.collapse.happened):
         return run
-    return replace(run, collapse=EventOutcome(end, True))
+    return replace(run, collapse=EventOutcome(end, True), halved=False)
 
 
 def paired_difference(

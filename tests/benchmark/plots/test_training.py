@@ -24,6 +24,7 @@ from benchmark.stability.collapse import collapse_update
 from tasks.errors import UserError
 from tasks.seeding import sha256_text
 from tasks.texts import printable
+from tests.benchmark.stability.command import LATE_LOSS, run_of
 from tests.support.training.logs import (
     Line,
     run_lines,
@@ -234,6 +235,16 @@ def test_every_run_every_median_and_every_collapse_is_drawn(runs: list[TrainingL
     assert "<!-- grpo (3 seeds, 1 collapsed) -->" in svg
     assert "<!-- grpo (collapsed) -->" in figure_bytes(curves_of(runs[1:2]), [SUCCESS]).decode()
     assert not re.findall(r'<use [^>]*style="fill: #009e73; stroke: #ffffff', svg)
+
+
+def test_a_late_loss_is_named(runs: list[TrainingLog], tmp_path: Path) -> None:
+    late = log_of(tmp_path / "late", *run_of(LATE_LOSS, seed=7))
+    alone = figure_bytes(curves_of([late]), [SUCCESS]).decode()
+    assert "<!-- grpo (halved) -->" in alone and "Halved: not collapsed" in alone
+    svg = figure_bytes(curves_of([*runs, late]), [SUCCESS]).decode()
+    assert "<!-- grpo (4 seeds, 1 collapsed, 1 halved) -->" in svg
+    (row,) = re.findall(r"<tbody>(.*?)</tbody>", training_page(curves_of([late]), b""), re.DOTALL)
+    assert '<td class="bad">halved</td>' in row
 
 
 def test_what_was_not_measured_is_said_and_the_rest_is_drawn(tmp_path: Path) -> None:

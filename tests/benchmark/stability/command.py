@@ -2,18 +2,24 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from benchmark.cli.main import main
 from tests.support.training.logs import (
+    Line,
     run_lines,
+    start_line,
+    update_line,
+    validation_line,
     write_log,
 )
 
 SUCCESS = {0: 0.25, 1: 0.5, 2: 0.75, 3: 0.75}
+LATE_LOSS = (67, 88, 93, 87, 57, 6)
+"""Solved of 256 by a run that loses nearly all in its last validation: halved, not collapsed."""
 NORMS = {1: 1.0, 2: 2.0, 3: 1.5}
 
 
@@ -28,6 +34,14 @@ def verl_log(
         lines.append(json.dumps({"step": step, "data": data}) + "\n")
     path.write_text("".join(lines))
     return path
+
+
+def run_of(solved: Sequence[int], recipe: str = "grpo", seed: int = 0) -> list[Line]:
+    """A log with a validation of the init and one after every update."""
+    lines = [start_line(recipe, seed), validation_line(0, solved=solved[0])]
+    for update, count in enumerate(solved[1:], 1):
+        lines += [update_line(update), validation_line(update, solved=count)]
+    return lines
 
 
 def table(text: str) -> dict[str, list[str]]:

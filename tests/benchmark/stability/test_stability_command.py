@@ -12,11 +12,13 @@ from benchmark.logs.metrics import METRICS
 from benchmark.stability.definitions import DEFINITIONS
 from benchmark.stability.table import COLUMNS, SHORT_LEGEND, shown
 from tests.benchmark.stability.command import (
+    LATE_LOSS,
     NORMS,
     SUCCESS,
     fault,
     one_line,
     run,
+    run_of,
     seeds,
     table,
     verl_log,
@@ -41,6 +43,49 @@ def test_our_own_logs_say_their_recipes(tmp_path: Path, capsys: pytest.CaptureFi
     assert rows["seed 1"][2] == "0.0%"
     # Nothing more is to be said of whole logs of ours.
     assert text.split("\n\n")[1:] == [f"{SHORT_LEGEND}\n"]
+
+
+def test_a_late_loss_stands_beside_the_collapses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of three seeds one halves, one collapses, and of the last, which halves, too little is known.
+
+    The last three validations of the first have a mean of 19.5%, more than half of 35.4%.
+    """
+    logs = [LATE_LOSS, (128, 128, 128, 0, 0, 0), (128, 128, 32)]
+    paths = [
+        write_log(tmp_path / f"{seed}.jsonl", run_of(solved, seed=seed))
+        for seed, solved in enumerate(logs)
+    ]
+    out, page = tmp_path / "s.json", tmp_path / "s.html"
+    text = run(capsys, *paths, "--legend", "--json", out, "--out", page)
+    rows = table(text)
+    assert rows["grpo"][1] == "1 of 2, 2 halved"
+    assert [rows[f"seed {seed}"][1] for seed in range(3)] == ["halved", "at 4", "halved"]
+    assert "halved: not collapsed, but ends at half of its best (if 10% or more) or below" in text
+    (recipe,) = json.loads(out.read_text())["recipes"]
+    assert recipe["halved"] == 2
+    assert [one["halved"] for one in recipe["runs"]] == [True, False, True]
+    content = page.read_text("utf-8")
+    assert "<td>1 of 2, 2 halved</td>" in content and "<td>halved</td>" in content
+    assert "<td>1 of 2, 1 to 99%; 2 halved</td>" in content
+    assert "Halved: not collapsed" in content
+    for path, cell in ((paths[0], "0 of 1, 1 halved"), (paths[2], "-, 1 halved")):
+        run(capsys, path, "--out", page)
+        assert table(run(capsys, path))["grpo"][1] == cell
+        assert "<td>halved</td>" in page.read_text("utf-8")  # among the events
+
+
+def test_the_curve_that_is_named_is_the_one_that_halves(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = run_of((128, 128, 128, 128, 128))
+    for update, line in enumerate(lines[2::2], 1):
+        line["rollout/success"] = 0.5 if update < 4 else 0.125
+    path = write_log(tmp_path / "log.jsonl", lines)
+    assert table(run(capsys, path))["grpo"][1] == "0 of 1"
+    rows = table(run(capsys, path, "--success", "rollout/success"))
+    assert rows["grpo"][1] == "0 of 1, 1 halved"
 
 
 def test_the_legend_explains_every_column(

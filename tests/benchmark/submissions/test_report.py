@@ -14,10 +14,10 @@ from benchmark.submissions.check import CheckResult, read_accepted
 from benchmark.submissions.checks.results import Agreement
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.report import code, comment, escaped
-from benchmark.submissions.report_rows import agreement_text
+from benchmark.submissions.report_rows import agreement_text, stability_rows
 from tasks.seeding import sha256_text
 from tests.benchmark.submissions.conftest import Copies
-from tests.support.submissions.small import check, trainer_line
+from tests.support.submissions.small import check, lose_at_the_end, trainer_line
 
 MARKUP = (
     "<img src=x onerror=alert(1)>",
@@ -140,6 +140,14 @@ def test_the_head_says_what_was_sent(copies: Copies) -> None:
     assert "| worst seed | 59.0% | lowest final success of all seeds |" in text
     assert "| mismatch, P95 (median) | 2.78e-07 nats |" in text
     assert "\n\nNothing to compare with yet.\n\n" in text
+
+
+def test_a_late_loss_stands_beside_the_collapses(copies: Copies) -> None:
+    copy = copies("trained")
+    copy.log(lose_at_the_end, 1)
+    (row, *_) = stability_rows(read_accepted(copy.folder))
+    text = "seeds that collapse; halved: not collapsed, but ends at half of its best"
+    assert row == ("collapse rate", "0 of 2 seeds, 1 halved", f"{text} (if 10% or more) or below")
 
 
 @pytest.mark.parametrize(

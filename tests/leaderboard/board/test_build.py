@@ -33,6 +33,7 @@ from tests.support.submissions.small import (
     SEEDS,
     Copy,
     copied,
+    lose_at_the_end,
     play_policy,
     policy_submission,
 )
@@ -141,15 +142,10 @@ def test_an_entry_is_on_the_track_of_its_logs(submissions: Path, tmp_path: Path)
 
 def test_a_seed_that_lost_half_at_the_end_is_named(submissions: Path, tmp_path: Path) -> None:
     """The mean of three validations does not see the last one."""
-
-    def lose(lines: list[Line]) -> None:
-        last = [line for line in lines if line["kind"] == "validation"][-1]
-        last |= {"success": 0.05, "wilson_low": 0.0, "wilson_high": 0.1}
-
     copy = copied(submissions / TRAINED, tmp_path)
     proven = Badges(replayed=True, stability="logs", init="fixed", rerun=False)
     before = make_row(read_accepted(copy.folder), proven, ())
-    copy.log(lose, 1)
+    copy.log(lose_at_the_end, 1)
     row = make_row(read_accepted(copy.folder), proven, ())
     assert before.stability is not None and row.stability is not None
     assert (before.stability.halved, row.stability.halved) == ((), (1,))

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,13 +73,13 @@ def shown(dimension: Dimension) -> list[tuple[str, str]]:
 def test_a_pair_by_hand(boards: Boards) -> None:
     rows = [
         entry(1, PLAIN, 50, 54, stability=collapsed(2, 2)),
-        entry(2, GSPO, 60, 62, 70, stability=collapsed(0, 3)),
+        entry(2, GSPO, 60, 62, 70, stability=replace(collapsed(0, 3), halved=(1,))),
         entry(3, PLAIN, 1, init=None),
     ]
     found = clipping(boards, *rows)
     (contrast,) = found.contrasts
     assert (contrast.choice, contrast.over, contrast.seeds) == ("gspo", "ppo", (3, 2))
-    assert contrast.collapses == (Collapses(0, 3), Collapses(2, 2))
+    assert contrast.collapses == (Collapses(0, 3, halved=1), Collapses(2, 2))
     assert contrast.settings == ("24 updates",)
     assert contrast.gains == pytest.approx((0.12,))
     assert contrast.gain == between(boards, rows[1], rows[0])

@@ -1,6 +1,8 @@
 """Wherever collapses are counted: runs that halved, and runs of which nobody knows."""
 
+from csv import DictReader
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 from leaderboard.board.file import BoardContent
@@ -9,10 +11,12 @@ from leaderboard.board.training_rows import EventCount, NamedValue, Stability
 from leaderboard.page.query import open_query
 from leaderboard.page.state import State
 from leaderboard.tabs.answer import answer, summary
-from leaderboard.tabs.board import board_page
+from leaderboard.tabs.board import board_page, csv
+from leaderboard.tabs.compare import compare_page
 from leaderboard.tabs.coverage import coverage_page
 from leaderboard.tabs.entry.head import entry_head
 from leaderboard.tabs.entry.page import entry_page
+from leaderboard.tabs.stability import stability_lead
 from leaderboard.tabs.success import success_chart
 from tests.leaderboard.conftest import SOKOBAN, first
 from tests.leaderboard.pages import text_of
@@ -50,7 +54,25 @@ def test_what_halved_stands_beside_what_collapsed(tmp_path: Path) -> None:
     said = text_of(answer(board, state))
     assert "0 of 3 seeds collapsed (95% CI 0\u201356%), 2 halved ." in said
     assert "0 of 3 0\u201356% 2 halved" in text_of(summary(board, state))
-    assert "0 of 3 collapsed, 2 halved" in success_chart(board, state)["plot"]
+    chart = success_chart(board, state)["plot"]
+    assert "0 of 3 collapsed, 2 halved" in chart and '"bad": true' in chart
+    # What is red in the figure is red in the table.
+    assert 'lb-chip lb-bad">0/3 collapsed, 2 halved' in table
+    lead = text_of(stability_lead(board, state))
+    told = "0 of 3 training runs collapsed , 2 halved on the panels shown: a (0 of 3, 2 halved)."
+    assert lead == told
+    (line,) = DictReader(StringIO(csv(board, state)))
+    assert line["collapse_rate:halved [seeds]"] == "2"
+
+
+def test_two_entries_beside_each_other_name_what_halved(tmp_path: Path) -> None:
+    other = replace(ROW, id="20260102_b", name="b", stability=replace(STABILITY, halved=None))
+    board = board_of(tmp_path, board_content([ROW, other], SOKOBAN))
+    state = State(tab="compare", protocol="v1", first=ROW.id, second=other.id)
+    said = text_of(compare_page(board, state))
+    assert "seeds that collapsed , halved 0 of 3, 2 halved 0 of 3" in said
+    lines = DictReader(StringIO(csv(board, State(protocol="v1", panels="sokoban/builtin"))))
+    assert [line["collapse_rate:halved [seeds]"] for line in lines] == ["2", ""]
 
 
 def test_too_few_validations_are_not_zero_collapses(tmp_path: Path) -> None:

@@ -178,6 +178,12 @@ def panel_line(line: Line, fingerprint: str, episodes: int = 256, seed: int = 0)
     return {**measured_line(line["update"], seed=seed), **line, **counts}
 
 
+def lose_at_the_end(lines: list[Line]) -> None:
+    """Make a training log's last validation so bad that the run has halved."""
+    last = [line for line in lines if line["kind"] == "validation"][-1]
+    last |= {"success": 0.05, "wilson_low": 0.0, "wilson_high": 0.1}
+
+
 def trainer_line(line: Line, updates: int, every: int | None) -> Line:
     """A start line whose configuration says how long a run is, as this project's trainer writes."""
     optimization = {"updates": updates, "learning_rate": 0.0, "warmup_updates": 0}
