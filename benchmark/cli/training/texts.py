@@ -12,9 +12,11 @@ from benchmark.cli.arguments.training import DEFAULT_SCALE
 from benchmark.cli.training.processes import process_count
 from benchmark.commands_of_entry import eval_words
 from benchmark.evaluation.evaluate import recorded_command
+from benchmark.logs.curves import run_curves_of
 from benchmark.logs.lines import Validation
-from benchmark.logs.training_log import LOG, read_training_log
+from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
 from benchmark.models import ModelIdentity
+from benchmark.stability.runs import run_stability
 from benchmark.stats.formatting import rate_text
 from benchmark.versions import versions
 from tasks.registry import task_word
@@ -82,7 +84,7 @@ def config_text(training: "TrainingRun", arguments: argparse.Namespace, engine: 
 def closing_lines(
     training: "TrainingRun", arguments: argparse.Namespace, of_tasks: Sequence[str]
 ) -> list[str]:
-    """How a run ended: its success beside the init's, and how its model is evaluated.
+    """How a run ended: its last success beside the init's, its best, and how to evaluate its model.
 
     Args:
         training: The run, whose log is in its folder.
@@ -93,19 +95,21 @@ def closing_lines(
         UserError: The log cannot be read.
     """
     validations: dict[int, list[Validation]] = {}
-    for line in read_training_log(training.folder / LOG).validations:
+    log = read_training_log(training.folder / LOG)
+    for line in log.validations:
         validations.setdefault(line.update, []).append(line)
-    best = _best(validations)
+    best, last = _best(validations), max(validations, default=0)
     lines = []
     if best is None:
         lines.append("no validation ran, so the log has no success rate")
-    elif best:
-        lines.append(_compared(f"best of {len(validations)} validations", best, validations))
-        if (training.folder / "best").is_dir() and best != max(validations):
-            lines[-1] += "; it is in best/, chosen on this panel: report the last weights"
     else:
-        last = max(validations)
-        lines.append(_compared("no validation was better than the init's; last", last, validations))
+        what = f"last of {len(validations)} validations" + (", the best one" * (best == last))
+        what = what if best else "no validation was better than the init's; last"
+        lines.append(_compared(what, last, validations) + _loss(log))
+    if best and best != last:
+        lines.append(_compared("best", best, {best: validations[best]}))
+        if (training.folder / "best").is_dir():
+            lines[-1] += "; it is in best/, chosen on this panel: report the last weights"
     if (training.folder / "last").is_dir():
         command = _eval_command(training, arguments, of_tasks, "last")
         lines.append(f"evaluate the last weights: {shlex.join(command)}")
@@ -148,6 +152,14 @@ def _compared(what: str, update: int, validations: Mapping[int, Sequence[Validat
         for line in validations[update]
     ]
     return f"{what}, after update {update}: success {', '.join(rates)}"
+
+
+def _loss(log: TrainingLog) -> str:
+    """That a run has collapsed or halved, as the end of a line; empty if it has not."""
+    found = run_stability(run_curves_of(log))
+    if found.collapse is not None and found.collapse.happened:
+        return f"; collapsed at update {found.collapse.step:,}"
+    return "; ended at half of its best or below" if found.halved else ""
 
 
 def _rate(line: Validation) -> str:

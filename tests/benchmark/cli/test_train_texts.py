@@ -3,6 +3,7 @@
 import argparse
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from benchmark.cli.training.texts import closing_lines, config_text, title
 from benchmark.models import from_folder
 from tasks.errors import UserError
 from tasks.registry import load_task
+from tests.benchmark.stability.command import LATE_LOSS, run_of
 from tests.support.training.logs import Line, start_line, update_line, validation_line, write_log
 
 EVALUATE = "evaluate the last weights: "
@@ -82,21 +84,52 @@ def test_nothing_in_the_command_ends_the_comment(
         assert yaml.safe_load(text.encode()) == run.configuration
 
 
-def test_the_end_names_the_best_beside_the_init(tmp_path: Path) -> None:
+def test_the_end_names_the_last_and_the_best_beside_the_init(tmp_path: Path) -> None:
     # 64, 128 and 128 of 256; Wilson intervals as `benchmark.stats.intervals` has them.
     rates = [validation_line(0, solved=64), update_line(1), validation_line(1), update_line(2)]
     assert closing(tmp_path, *rates, validation_line(2), models=("best", "last")) == [
-        "best of 3 validations, after update 1: success builtin 50.0% [43.9, 56.1] "
-        "(init 25.0% [20.1, 30.6]); it is in best/, chosen on this panel: report the last weights",
+        "last of 3 validations, after update 2: success builtin 50.0% [43.9, 56.1] "
+        "(init 25.0% [20.1, 30.6])",
+        "best, after update 1: success builtin 50.0% [43.9, 56.1]; it is in best/, chosen on this "
+        "panel: report the last weights",
         f"{EVALUATE}arlarena-bench eval --model {tmp_path}/last --task sokoban/builtin",
     ]
+
+
+@pytest.mark.parametrize(
+    ("solved", "last", "best"),
+    [
+        (
+            LATE_LOSS,
+            "last of 6 validations, after update 5: success builtin 2.3% [1.1, 5.0] "
+            "(init 26.2% [21.2, 31.9]); ended at half of its best or below",
+            ["best, after update 2: success builtin 36.3% [30.7, 42.4]"],
+        ),
+        (
+            (128, 160, 0, 0, 0),
+            "last of 5 validations, after update 4: success builtin 0.0% [0.0, 1.5] "
+            "(init 50.0% [43.9, 56.1]); collapsed at update 3",
+            ["best, after update 1: success builtin 62.5% [56.4, 68.2]"],
+        ),
+        (
+            (64, 128),
+            "last of 2 validations, the best one, after update 1: success builtin "
+            "50.0% [43.9, 56.1] (init 25.0% [20.1, 30.6])",
+            [],
+        ),
+    ],
+)
+def test_the_end_says_what_was_lost(
+    tmp_path: Path, solved: Sequence[int], last: str, best: list[str]
+) -> None:
+    assert closing(tmp_path, *run_of(solved)[1:])[:-1] == [last, *best]
 
 
 def test_the_end_of_a_run_that_did_not_gain(tmp_path: Path) -> None:
     lines = [validation_line(0), update_line(1), validation_line(1), update_line(2)]
     assert closing(tmp_path, *lines, validation_line(2, solved=64)) == [
         "no validation was better than the init's; last, after update 2: success builtin "
-        "25.0% [20.1, 30.6] (init 50.0% [43.9, 56.1])",
+        "25.0% [20.1, 30.6] (init 50.0% [43.9, 56.1]); ended at half of its best or below",
         f"{EVALUATE}arlarena-bench eval --model {tmp_path}/last --task sokoban/builtin",
     ]
 
