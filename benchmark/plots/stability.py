@@ -61,7 +61,7 @@ def stability_svg(rows: Sequence[Compared], comparisons: Sequence[RecipeComparis
 
     Args:
         rows: What is compared; at least one.
-        comparisons: Recipes with several seeds against each other; labels are those of the rows.
+        comparisons: Recipes against each other; labels are those of the rows.
 
     Returns:
         An SVG file.

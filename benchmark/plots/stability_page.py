@@ -135,7 +135,7 @@ def stability_page(rows: Sequence[Compared], comparisons: Comparisons) -> str:
 
     Args:
         rows: What is compared; at least one.
-        comparisons: What recipes with several seeds come to against each other.
+        comparisons: What recipes come to against each other.
     """
     style = STYLE + _MORE_STYLE
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()

@@ -179,7 +179,7 @@ class RecipeComparison:
         seeds: Runs of each recipe, over all tasks.
         iqm: Interquartile mean of each recipe.
         improvement: Probability that a run of the first recipe is better than one of each; None for
-            the first one itself.
+            the first one itself, and where either has a single run on a task.
         profiles: Performance profile of each, all at the same thresholds.
     """
 
@@ -208,7 +208,7 @@ def comparison_of(recipes: Mapping[str, Scores]) -> RecipeComparison:
     thresholds = sorted({0.0, 1.0, *scores})
     enough = [min(map(len, of.values())) >= LEAST_SEEDS for of in recipes.values()]
     iqms = map(iqm_over_tasks, recipes.values())
-    wins = (probability_of_improvement(first, of) for of in others)
+    wins = (_improvement(first, of) for of in others)
     profiles = (performance_profile(of, thresholds) for of in recipes.values())
     return RecipeComparison(
         tasks=tuple(first),
@@ -221,7 +221,7 @@ def comparison_of(recipes: Mapping[str, Scores]) -> RecipeComparison:
         improvement=(
             None,
             *(
-                found if enough[0] and many else BootstrapInterval(found.value)
+                found if found is None or (enough[0] and many) else BootstrapInterval(found.value)
                 for found, many in zip(wins, enough[1:], strict=True)
             ),
         ),
@@ -230,6 +230,12 @@ def comparison_of(recipes: Mapping[str, Scores]) -> RecipeComparison:
             for found, many in zip(profiles, enough, strict=True)
         ),
     )
+
+
+def _improvement(first: Scores, second: Scores) -> BootstrapInterval | None:
+    if min(map(len, [*first.values(), *second.values()])) < 2:
+        return None
+    return probability_of_improvement(first, second)
 
 
 def _checked(scores: Scores) -> dict[str, Values]:

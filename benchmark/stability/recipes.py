@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from benchmark.logs.curves import RunCurves, run_curves_of
 from benchmark.logs.foreign import Format, Found, Meaning, Reading, find, readings
@@ -21,6 +21,8 @@ from benchmark.stability.seeds import RecipeStability, recipe_stability
 from tasks.errors import UserError, suggestion
 
 By = Literal["recipe", "run"]
+REFERENCE: Final = "grpo"
+"""The recipe that others are compared with where it is among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +65,11 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Comparisons:
-    """What recipes with several seeds come to against each other.
+    """What recipes come to against each other.
 
     Attributes:
-        each: One for every panel that two recipes or more were validated on; labels are those of
-            the rows.
+        each: One for every panel that two recipes or more were validated on, one of them with
+            several seeds; labels are those of the rows.
         together: One over all panels, with the recipes' own names; None unless there are several
             panels, with the same recipes on each of them.
         left_out: Labels of the other rows, with the reason.
@@ -140,35 +142,39 @@ def compared(
 
 
 def comparisons_of(rows: Sequence[Compared]) -> Comparisons:
-    """Compare recipes with two seeds or more with each other, by the final success of every seed.
+    """Compare recipes with each other, by the final success of every seed.
 
     Only rates of one panel under one protocol are put side by side. Where logs do not say their
-    protocol, which those of other trainers do not, the panel's name has to do.
+    protocol, which those of other trainers do not, the panel's name has to do. The first recipe of
+    a comparison is `REFERENCE`, or else the first one given.
 
     Args:
         rows: What is compared.
 
     Returns:
-        Nothing at all unless two rows have several seeds.
+        Nothing at all unless there are two rows, one of them with several seeds.
     """
-    if sum(len(row.runs) > 1 for row in rows) < 2:
+    if len(rows) < 2 or all(len(row.runs) < 2 for row in rows):
         return Comparisons()
     grounds: dict[tuple[str, ...], list[Compared]] = {}
     left_out = []
     for row in rows:
         places = {_ground(*pair) for pair in zip(row.runs, row.stability.runs, strict=True)}
-        if len(row.runs) < 2:
-            left_out.append((row.label, "has a single seed"))
-        elif row.stability.worst_seed is None:
+        if row.stability.worst_seed is None:
             left_out.append((row.label, "has a seed without a final success"))
         elif len(places) > 1:
             left_out.append((row.label, "has seeds of several protocols"))
         else:
             grounds.setdefault(places.pop(), []).append(row)
-    several = {place: group for place, group in grounds.items() if len(group) > 1}
+    several = {}
     for place, group in grounds.items():
-        if place not in several:
+        if len(group) == 1:
             left_out.append((group[0].label, "has no other recipe with its panel or protocol"))
+        elif all(len(row.runs) == 1 for row in group):
+            why = "has a single seed, like all others with its panel and protocol"
+            left_out += [(row.label, why) for row in group]
+        else:
+            several[place] = sorted(group, key=lambda row: row.runs[0].run.recipe != REFERENCE)
     each = tuple(
         comparison_of({row.label: {_shown(place): _finals(row)} for row in group})
         for place, group in several.items()

@@ -28,7 +28,8 @@ COMPARED: Final = ("iqm", "probability_of_improvement")
 """What recipes are compared by, by names of `DEFINITIONS`."""
 FEW_SEEDS: Final = (
     "Intervals are from a stratified bootstrap over the seeds, and need 5 of them (with 5 they "
-    "cover the true value in 91% of cases, with 3 in 74%). With few seeds, look at each one."
+    "cover the true value in 91% of cases, with 3 in 74%). With few seeds, look at each one. "
+    "P(first) needs two seeds on both sides."
 )
 UNKNOWN: Final = "-"
 SHORT_LEGEND: Final = (
@@ -132,7 +133,7 @@ def table_text(rows: Sequence[Compared]) -> str:
 
 
 def comparisons_text(comparisons: Comparisons) -> str:
-    """Recipes with several seeds against each other, a table for each comparison.
+    """Recipes against each other, a table for each comparison.
 
     Args:
         comparisons: What they come to.

@@ -1,4 +1,4 @@
-"""Recipes with several seeds against each other: what is put side by side, and how it is shown."""
+"""Recipes against each other: what is put side by side, and how it is shown."""
 
 import json
 from collections.abc import Sequence
@@ -82,13 +82,26 @@ def test_the_profiles_are_drawn(tmp_path: Path) -> None:
     assert drawn.count(b'<g id="axes_') == without.count(b'<g id="axes_') + 1
 
 
-@pytest.mark.parametrize("left", [1, 3])
-def test_fewer_are_not_compared(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], left: int
+def test_single_seeds_alone_are_not_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    paths = logs(tmp_path)[:left]
-    assert comparisons_of(rows_of(paths)) == Comparisons()
-    assert "P(first)" not in run(capsys, *paths)
+    for paths in (logs(tmp_path)[:1], logs(tmp_path)[::2]):
+        assert comparisons_of(rows_of(paths)) == Comparisons()
+        assert "P(first)" not in run(capsys, *paths)
+
+
+def test_a_single_seed_stands_beside_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first one given; grpo is what others are compared with all the same."""
+    text = run(capsys, log(tmp_path, "mine", 0, 160), *logs(tmp_path))
+    assert "P(first): grpo is better than the recipe" in text
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    place = lines.index("grpo 2 62.5% -")
+    assert lines[place + 1 : place + 3] == ["mine 1 62.5% -", "sampo 2 37.5% 87.5%"]
+    ends = "grpo 62.5%, mine 62.5%, sampo 37.5%"
+    assert f"sokoban/builtin: success after 1 updates each: {ends}" in lines
+    assert "P(first) needs two seeds on both sides." in one_line(text)
 
 
 def test_the_tables_fit_a_terminal(tmp_path: Path) -> None:
@@ -105,15 +118,17 @@ def test_the_tables_fit_a_terminal(tmp_path: Path) -> None:
 def test_only_rates_of_one_panel_and_protocol_are_put_side_by_side(tmp_path: Path) -> None:
     grpo = [log(tmp_path, "grpo", seed, 128) for seed in (0, 1)]
     other = [log(tmp_path, "sampo", seed, 128, protocol="b") for seed in (0, 1)]
-    single = log(tmp_path, "cispo", 0, 128)
-    found = comparisons_of(rows_of([*grpo, *other, single]))
+    singles = [log(tmp_path, recipe, 0, 128, protocol="c") for recipe in ("cispo", "rloo")]
+    found = comparisons_of(rows_of([*grpo, *other, *singles]))
     assert found.all == ()
     alone = "has no other recipe with its panel or protocol"
+    single = "has a single seed, like all others with its panel and protocol"
     assert found.left_out == (
-        ("cispo", "has a single seed"), ("grpo", alone), ("sampo", alone),
+        ("grpo", alone), ("sampo", alone), ("cispo", single), ("rloo", single),
     )  # fmt: skip
     text = one_line(comparisons_text(found))
-    assert text == f"not compared: cispo has a single seed; grpo {alone}; sampo {alone}"
+    told = f"grpo {alone}; sampo {alone}; cispo {single}; rloo {single}"
+    assert text == f"not compared: {told}"
 
 
 def test_several_tasks_are_compared_each_and_together(tmp_path: Path) -> None:
@@ -151,12 +166,12 @@ def test_foreign_recipes_are_compared_by_the_names_of_their_panels(tmp_path: Pat
         ]
         named.append((recipe, paths))
     (one,) = comparisons_of(compared([], named, LogReadingOptions())).each
-    assert (one.tasks, one.labels) == (("val",), ("gigpo", "grpo"))
+    assert (one.tasks, one.labels) == (("val",), ("grpo", "gigpo"))
     assert one.improvement[1] is not None
-    assert one.improvement[1].value == 1.0
+    assert one.improvement[1].value == 0.0
     own = [log(tmp_path, "ours", seed, 128) for seed in (0, 1)]
     found = comparisons_of(compared(own, named, LogReadingOptions()))
-    assert [one.labels for one in found.each] == [("gigpo", "grpo")]
+    assert [one.labels for one in found.each] == [("grpo", "gigpo")]
     assert found.left_out == (("ours", "has no other recipe with its panel or protocol"),)
 
 
