@@ -1,23 +1,38 @@
-"""Training logs that a command is given as the folder of a submission."""
+"""Training logs that a command is given: by themselves, of a submission, or of a study."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from benchmark.logs.training_log import cells_in, is_beside_log
 from benchmark.submissions.format.findings import Rejected
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.folder import read_submission
 from tasks.errors import UserError
 
 
-def logs_of(path: Path, chosen: str | None = None) -> list[Path]:
-    """The path itself; for a submission's folder, all logs that it names.
+def logs_of(words: Sequence[str], chosen: str | None = None) -> list[Path]:
+    """What the words of a command line mean: for a folder of several logs, all of them.
 
     Args:
-        path: A log, a run folder or a submission's folder.
+        words: Logs, run folders, submissions' folders, a study's results for a track, or
+            FOLDER/RECIPE for one recipe of these. What a study keeps beside a log is passed over
+            where the log is given, too.
         chosen: The format that is asked for; None for any.
 
     Raises:
-        UserError: The submission cannot be read, or has no logs of the chosen format.
+        UserError: A submission cannot be read, or has no logs of the chosen format.
     """
+    given = dict.fromkeys(map(Path, words))
+    return [
+        log
+        for path in map(Path, words)
+        if not is_beside_log(path, given)
+        for log in cells_in(path) or _logs_of_submission(path, chosen)
+    ]
+
+
+def _logs_of_submission(path: Path, chosen: str | None) -> list[Path]:
+    """All logs that a submission names; of any other path itself."""
     if not (path / SUBMISSION).is_file():
         return [path]
     try:

@@ -10,8 +10,9 @@ import fcntl
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final, Self
@@ -31,6 +32,7 @@ from benchmark.logs.metrics import FLOAT32_MAX, METRICS, metric_of
 from tasks.errors import UserError
 
 LOG: Final = "training_log.jsonl"
+_EPISODES: Final = ".episodes.jsonl.zst"
 MAX_BYTES = 64 * 2**20
 """Longest accepted log, in bytes: more than 30,000 updates."""
 
@@ -93,10 +95,24 @@ class TrainingLog:
         return tuple(line for line in self.validations if line.panel == panel)
 
 
-def cells_in(folder: Path) -> list[Path]:
-    """The packed training logs of a study's results for one track, in order; none elsewhere."""
-    packed = folder.glob("*-s[0-9]*.jsonl.zst")
-    return sorted(path for path in packed if not path.name.endswith(".episodes.jsonl.zst"))
+def cells_in(path: Path) -> list[Path]:
+    """The packed training logs of a study's results, in order; none elsewhere.
+
+    Args:
+        path: The folder of a track, or FOLDER/RECIPE for the seeds of one recipe.
+    """
+    folder, recipe = (path, "*") if path.is_dir() else (path.parent, escape(path.name))
+    packed = [] if path.is_file() else folder.glob(f"{recipe}-s[0-9]*.jsonl.zst")
+    return sorted(path for path in packed if not path.name.endswith(_EPISODES))
+
+
+def is_beside_log(path: Path, given: Collection[Path]) -> bool:
+    """Whether a file is what a study keeps beside a training log that is also given.
+
+    These are a cell's facts and episodes, which a shell puts in for `FOLDER/grpo-s*`.
+    """
+    stem = path.name.removesuffix(_EPISODES).removesuffix(".json")
+    return stem != path.name and path.with_name(f"{stem}.jsonl.zst") in given
 
 
 def find_log(path: Path) -> Path:

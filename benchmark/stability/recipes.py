@@ -14,7 +14,7 @@ from benchmark.logs.curves import RunCurves, run_curves_of
 from benchmark.logs.foreign import Format, Found, Meaning, Reading, find, readings
 from benchmark.logs.foreign.detect import PACKED
 from benchmark.logs.groups import curves_of
-from benchmark.logs.training_log import LOG, TrainingLog, cells_in, read_training_log
+from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
 from benchmark.stability.comparison import RecipeComparison, comparison_of
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import RecipeStability, recipe_stability
@@ -219,8 +219,7 @@ def _finals(row: Compared) -> list[float]:
 
 
 def _found(paths: Sequence[Path], chosen: Format | None) -> list[Found]:
-    """What paths mean; a folder of a study's cells means all their logs."""
-    return [find(log, chosen) for path in paths for log in (cells_in(path) or [path])]
+    return [find(path, chosen) for path in paths]
 
 
 def _own_log(path: Path) -> TrainingLog:

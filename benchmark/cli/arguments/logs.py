@@ -18,14 +18,15 @@ def _add_plot(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         description="Draw the curves of one or more training logs. Runs with the same recipe and "
         "settings become one curve with a band over seeds; a cross marks a collapse.",
         epilog="examples:\n  arlarena-bench plot runs/train-*\n"
-        "  arlarena-bench plot runs/train-* --x episodes --out curves.html\n",
+        "  arlarena-bench plot runs/train-* --x episodes --out curves.html\n"
+        "  arlarena-bench plot runs/train-* baselines/results/sokoban-stress/grpo\n",
     )
     parser.add_argument(
         "logs",
         metavar="LOG",
         nargs="+",
-        help="training_log.jsonl, a folder with one, a submission, or a study's results for a "
-        "track; folders without a log are skipped",
+        help="training_log.jsonl, a folder with one, a submission, a study's results for a "
+        "track, or FOLDER/RECIPE for one recipe of these; folders without a log are skipped",
     )
     parser.add_argument(
         "--out",
@@ -62,10 +63,17 @@ def _add_stability(commands: "argparse._SubParsersAction[argparse.ArgumentParser
         "ARLArena, W&B exports and TensorBoard event files. Values missing in a log "
         "are shown as - and never guessed.",
         epilog="examples:\n  arlarena-bench stability runs/train-*\n"
+        "  arlarena-bench stability runs/train-* baselines/results/sokoban-stress/grpo\n"
         "  arlarena-bench stability --recipe grpo trl-s0 trl-s1 --recipe gspo trl-s2 trl-s3\n"
         "  arlarena-bench stability verl.log --map validation/success=val/score\n",
     )
-    parser.add_argument("logs", metavar="LOG", nargs="*", help="a log, or a folder with one")
+    parser.add_argument(
+        "logs",
+        metavar="LOG",
+        nargs="*",
+        help="a log, a folder with one, a submission, a study's results for a track, or "
+        "FOLDER/RECIPE for one recipe of these",
+    )
     parser.add_argument(
         "--recipe",
         nargs="+",

@@ -11,7 +11,7 @@ from benchmark.files import write_atomically
 from benchmark.logs.curves import run_curves_of
 from benchmark.logs.equal_progress import SUCCESS, equal_text
 from benchmark.logs.groups import Curve, curves_of, plotted
-from benchmark.logs.training_log import LOG, cells_in, find_log, read_training_log
+from benchmark.logs.training_log import LOG, find_log, read_training_log
 from benchmark.plots.training import DEFAULT_METRICS, ImageFormat, figure_bytes
 from tasks.errors import UserError
 from tasks.texts import counted, printable
@@ -78,8 +78,7 @@ def _found(names: Sequence[str]) -> list[Path]:
     Raises:
         UserError: A file does not exist, or there is no log at all.
     """
-    given = [Path(name) for name in names]
-    paths = [log for path in given for log in (cells_in(path) or logs_of(path))]
+    paths = logs_of(names)
     without = [path for path in paths if path.is_dir() and not (path / LOG).exists()]
     if len(without) == len(paths) > 1:
         raise UserError(f"none of the {len(paths)} folders has a {LOG}; choose one that does")

@@ -1,13 +1,12 @@
 """`arlarena-bench stability`: stability metrics of recipes, from logs of any trainer."""
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
 from benchmark.cli.entry_logs import logs_of
 from benchmark.cli.say import say
 from benchmark.files import write_atomically
-from benchmark.logs.foreign import Format, own_words
+from benchmark.logs.foreign import own_words
 from benchmark.stability.recipes import LogReadingOptions, compared, comparisons_of
 from benchmark.stability.table import (
     SHORT_LEGEND,
@@ -35,8 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
         success=arguments.success,
         by=arguments.by,
     )
-    named = [(name, _logs(logs, choices.format)) for name, *logs in arguments.recipe]
-    rows = compared(_logs(arguments.logs, choices.format), named, choices)
+    named = [(name, logs_of(logs, choices.format)) for name, *logs in arguments.recipe]
+    rows = compared(logs_of(arguments.logs, choices.format), named, choices)
     comparisons = comparisons_of(rows)
     say(table_text(rows))
     say(f"\n{legend_text() if arguments.legend else SHORT_LEGEND}")
@@ -54,10 +53,6 @@ def run(arguments: argparse.Namespace) -> int:
 
         _write(page, stability_page(rows, comparisons))
     return 0
-
-
-def _logs(words: Sequence[str], chosen: Format | None) -> list[Path]:
-    return [log for word in words for log in logs_of(Path(word), chosen)]
 
 
 def _write(path: Path, text: str) -> None:

@@ -42,7 +42,9 @@ def test_our_own_logs_say_their_recipes(tmp_path: Path, capsys: pytest.CaptureFi
     assert rows["seed 1"][1].startswith("at ")
     assert rows["seed 1"][2] == "0.0%"
     # Nothing more is to be said of whole logs of ours.
-    assert text.split("\n\n")[1:] == [f"{SHORT_LEGEND}\n"]
+    _, legend, comparison, _, equal = text.split("\n\n")
+    assert legend == SHORT_LEGEND and "P(first): grpo" in comparison
+    assert all("success after 12 updates each" in line for line in equal.splitlines())
 
 
 def test_a_late_loss_stands_beside_the_collapses(

@@ -77,6 +77,32 @@ def test_packed_logs_are_read_anywhere_and_no_larger_than_others(
     assert f"{folder}: submission.json, schema_version" in fault(capsys, folder)
 
 
+def test_one_recipe_of_a_study_is_all_its_seeds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`FOLDER/grpo`, or what a shell makes of `FOLDER/grpo-s*`: facts and episodes beside logs."""
+    for recipe, seed in (("grpo", 0), ("grpo", 1), ("grpo_sm", 0)):
+        log = write_log(tmp_path / f"{recipe}-{seed}", run_lines(recipe, seed, updates=12))
+        cell = tmp_path / f"{recipe}-s{seed}"
+        for end in (".jsonl.zst", ".episodes.jsonl.zst"):
+            cell.with_name(cell.name + end).write_bytes(compress(log.read_bytes()))
+        cell.with_name(f"{cell.name}.json").write_text("{}")
+    rows = table(run(capsys, tmp_path / "grpo"))
+    assert list(rows) == ["grpo", "seed 0", "seed 1"]
+    of_shell = sorted(tmp_path.glob("grpo-s*"))
+    assert len(of_shell) == 6
+    assert table(run(capsys, *of_shell)) == rows
+    assert "mine" in table(run(capsys, "--recipe", "mine", *of_shell))
+    assert list(table(run(capsys, tmp_path / "grpo_sm"))) == ["grpo_sm"]
+    # Alone they are what they are.
+    assert "grpo-s0.json: unknown format" in fault(capsys, tmp_path / "grpo-s0.json")
+    assert "does not exist" in fault(capsys, tmp_path / "grp")
+    out = tmp_path / "curves.svg"
+    assert main(["plot", str(tmp_path / "grpo"), *map(str, tmp_path.glob("grpo_sm-s*")),
+                 "--out", str(out)]) == 0  # fmt: skip
+    assert "curves of 3 runs" in capsys.readouterr().out
+
+
 def test_a_submission_without_such_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = submission(tmp_path / "20260102_trained")
     log = folder / "training" / "s0.jsonl.zst"
