@@ -67,8 +67,9 @@ class Line:
 
     @property
     def unjudged(self) -> str:
-        """Why nobody knows how many collapsed (`MIN_EVALUATIONS`)."""
-        return "too few validations" if self.row.stability else "no logs"
+        """Why nobody knows how many collapsed (`MIN_EVALUATIONS`), and how many halved."""
+        why = "too few validations" if self.row.stability else "no logs"
+        return why + (f", {self.halved} halved" if self.halved else "")
 
     @property
     def halved(self) -> int:

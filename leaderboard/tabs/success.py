@@ -54,8 +54,10 @@ def fallen_of(row: BoardRow) -> tuple[str, bool]:
     """How many seeds of an entry collapsed or halved, in words, and whether any did."""
     whole = Line(row, (), None)
     event = whole.collapse
-    said = whole.unjudged if event is None else f"{event.happened} of {event.known} collapsed"
-    said += f", {whole.halved} halved" if whole.halved else ""
+    said = whole.unjudged
+    if event is not None:
+        said = f"{event.happened} of {event.known} collapsed"
+        said += f", {whole.halved} halved" if whole.halved else ""
     return said, bool(whole.halved or (event and event.happened))
 
 
