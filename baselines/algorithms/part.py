@@ -6,6 +6,7 @@ the names a second time. A recipe says `clipping: {name: cispo, clip_high: 0.3}`
 
 import importlib
 import pkgutil
+import traceback
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Annotated, Any, ClassVar, Final, Literal, get_args, get_origin
@@ -14,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from tasks.errors import UserError
+from tasks.texts import first_line
 
 ENTRY_POINTS: Final = "arlarena_bench.algorithms"
 """Group under which installed packages name modules with choices of their own."""
@@ -47,7 +49,7 @@ class Choice(Part):
         """Enter a choice into its dimension; a class without a name of its own is none yet.
 
         Raises:
-            ValueError: Another class has the name.
+            ValueError: Another class has the name, or a method is missing.
         """
         if Choice in cls.__bases__:
             cls.choices = {}
@@ -55,6 +57,8 @@ class Choice(Part):
         if get_origin(annotation) is not Literal:
             return
         (name,) = get_args(annotation)
+        if missing := " and ".join(f"{each}()" for each in sorted(cls.__abstractmethods__)):
+            raise ValueError(f"{cls.__qualname__} lacks {missing}")
         other = cls.choices.get(name, cls)
         if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
             raise ValueError(f"{cls.__qualname__}: {name!r} is {other.__qualname__} already")
@@ -98,9 +102,26 @@ def load_entry_points() -> None:
     for point in entry_points(group=ENTRY_POINTS):
         try:
             importlib.import_module(point.module)
-        except (ImportError, SyntaxError, ValueError) as error:
+        except Exception as error:
             package = point.dist.name if point.dist else "an installed package"
             raise UserError(
                 f"{package}: its entry point {point.name} = {point.value} ({ENTRY_POINTS}) cannot "
-                f"be imported: {error}"
+                f"be imported: {import_fault(error)}"
             ) from error
+
+
+def import_fault(error: Exception, file: str = "") -> str:
+    """What went wrong in the import of somebody's code: a line with the message and the place.
+
+    Args:
+        error: Whatever the import or their code has raised.
+        file: With their code, as it was loaded; of other code the last place is given.
+    """
+    if isinstance(error, ImportError | SyntaxError):
+        return str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    place = next((each for each in reversed(frames) if each.filename == file), frames[-1])
+    text = first_line(error)
+    if not isinstance(error, ValueError):
+        text = f"{type(error).__name__}: {text}"
+    return f"{text} ({place.filename}, line {place.lineno})"

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from baselines.algorithms.part import Choice
+from baselines.algorithms.part import Choice, import_fault
 from benchmark.logs.lines import MAX_PLUGINS, PluginName
 from tasks.errors import UserError
 
@@ -76,6 +76,10 @@ def load_plugin(name: str) -> Plugin:
             name cannot stand in a log.
     """
     file = name.endswith(".py")
+    if name.endswith((".yaml", ".yml")):
+        raise UserError(
+            f"--plugin {name}: a plug-in is a .py file or a module; a recipe in YAML needs --recipe"
+        )
     if file and not Path(name).is_file():
         raise UserError(f"--plugin {name} is not a file")
     called = Path(name).name if file else name
@@ -89,14 +93,16 @@ def load_plugin(name: str) -> Plugin:
     before = _choices()
     try:
         if file:
-            module, content = _run_file(Path(name))
+            content = _content_of(Path(name))
+            module = _run_file(Path(name), content)
         else:
             module = importlib.import_module(name)
             content = _code_of(module, name)
-    except (ImportError, SyntaxError, ValueError) as error:
-        raise UserError(f"--plugin {name} cannot be imported: {error}") from error
-    except OSError as error:
-        raise UserError(f"--plugin {name} cannot be read: {error.strerror}") from error
+    except UserError:
+        raise
+    except Exception as error:
+        fault = import_fault(error, str(Path(name)))
+        raise UserError(f"--plugin {name} cannot be imported: {fault}") from error
     after = _choices()
     # A module that was imported before has entered its choices then, or brings those of another.
     known = any(f"{choice.__module__}.".startswith(f"{module.__name__}.") for choice in after)
@@ -109,9 +115,20 @@ def load_plugin(name: str) -> Plugin:
     return Plugin(called, hashlib.sha256(content).hexdigest(), name)
 
 
-def _run_file(path: Path) -> tuple[ModuleType, bytes]:
-    """Run a file as a module; gives its content, too."""
-    content = path.read_bytes()
+def _content_of(path: Path) -> bytes:
+    """The content of a file with code.
+
+    Raises:
+        UserError: It cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(f"--plugin {path} cannot be read: {error.strerror}") from error
+
+
+def _run_file(path: Path, content: bytes) -> ModuleType:
+    """Run the content of a file as a module."""
     # Under a name that no other module has: the file may be called `random.py`.
     own = f"plugin of {path.resolve()}"
     spec = importlib.util.spec_from_loader(own, _Given(own, str(path), content))
@@ -119,7 +136,7 @@ def _run_file(path: Path) -> tuple[ModuleType, bytes]:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
-    return module, content
+    return module
 
 
 def _code_of(module: ModuleType, name: str) -> bytes:
@@ -131,7 +148,7 @@ def _code_of(module: ModuleType, name: str) -> bytes:
     path = getattr(module, "__file__", None)
     if path is None:
         raise UserError(f"--plugin {name} has no file of its own: name the module with the class")
-    return Path(path).read_bytes()
+    return _content_of(Path(path))
 
 
 def _choices() -> set[type[Choice]]:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 RECIPES = Path(__file__).parents[1] / "recipes"
 SCALES = Path(__file__).parents[1] / "scales"
 PRESETS = Path(__file__).parents[1] / "presets"
+YAML = (".yaml", ".yml")
+"""How files of settings end."""
 
 Settings = dict[str, Any]
 
@@ -246,10 +248,12 @@ def _find(name: str, folder: Path, kind: str) -> Path:
     known = names(folder)
     if name in known:
         return folder / f"{name}.yaml"
-    if name.endswith((".yaml", ".yml")):
+    if name.endswith(YAML):
         if Path(name).is_file():
             return Path(name)
         raise UserError(f"{name} does not exist")
+    if name.endswith(".py"):
+        raise UserError(f"{name}: a {kind} is a name or a .yaml file; a plug-in needs --plugin")
     raise UserError(f"there is no {kind} {name!r}{suggestion(name, known)}")
 
 
@@ -267,11 +271,12 @@ def _check_name(file: Path) -> None:
             f"{file}: the file's name becomes the recipe's name: rename it to at most "
             "100 letters, digits and _ . + @ -, beginning with a letter or digit"
         ) from error
-    if name in names(RECIPES):
+    shipped = name.lower()
+    if shipped in names(RECIPES):
         raise UserError(
-            f"{file}: {name} is the name of a shipped recipe, and logs could not tell "
-            f"them apart: rename the file, for example to my_{name}.yaml, or use "
-            f"--recipe {name}"
+            f"{file}: {shipped} is the name of a shipped recipe, and logs could not tell "
+            f"them apart: rename the file, for example to my_{shipped}.yaml, or use "
+            f"--recipe {shipped}"
         )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import torch
 
-from baselines.algorithms.advantage.base import RowBatch, padded
+from baselines.algorithms.advantage.base import Advantage, RowBatch, padded
 from baselines.algorithms.masked import task_normalized
 from baselines.config.schema import TrainConfig
 from baselines.rollouts.rows import Row
@@ -33,6 +33,9 @@ def estimate(
 
     Returns:
         (T,) advantages per row, 0 where masked, and the critic's targets, if there is one.
+
+    Raises:
+        UserError: What the advantage gives cannot be used.
     """
     mask = padded([torch.from_numpy(row.response_mask * (not row.masked)) for row in rows]).float()
     in_scores = config.penalty_in == "scores"
@@ -54,25 +57,7 @@ def estimate(
         values=values,
     )
     chosen = config.advantage
-    found, targets = chosen.with_targets(batch)
-    wanted = mask.shape if chosen.of_tokens else mask.shape[:1]
-    # A plug-in may return anything.
-    shape: object = getattr(found, "shape", None)
-    if shape != wanted:
-        kind = type(found).__name__ if shape is None else tuple(found.shape)
-        raise UserError(
-            f"the advantage {chosen.name} gives {kind} instead of a tensor of shape "
-            f"{tuple(wanted)}: one number for each {'token' if chosen.of_tokens else 'row'}"
-        )
-    # Where the policy or the critic is not finite, steps are skipped until the run has diverged.
-    given = (batch.scores, batch.step_rewards, batch.token_costs, *entropies, *values)
-    sound = all(part is None or bool(part.isfinite().all()) for part in given)
-    if sound and not (finite := found.isfinite()).all():
-        wrong, whole = int((~finite).sum()), found.numel()
-        raise UserError(
-            f"the advantage {chosen.name} is not finite for {wrong} of {whole} "
-            f"{'tokens' if chosen.of_tokens else 'rows'}"
-        )
+    found, targets = _checked(chosen, batch)
     token_level = found if chosen.of_tokens else found[:, None] * mask
     if chosen.task_normalized:
         token_level = task_normalized(token_level, mask, _ids([row.task for row in rows]))
@@ -80,6 +65,54 @@ def estimate(
         token_level = token_level - penalties[:, None] * mask
     unpadded = None if targets is None else _unpadded(targets, rows)
     return _unpadded(token_level.float(), rows), unpadded
+
+
+def _checked(chosen: Advantage, batch: RowBatch) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """What an advantage gives; a plug-in may return anything.
+
+    Raises:
+        UserError: It is not what `with_targets` has to give, or the rows have been changed.
+    """
+    parts = {name: part for name, part in vars(batch).items() if name != "anchors"}
+    given = [
+        (name, tensor)
+        for name, part in parts.items()
+        for tensor in ((part,) if isinstance(part, torch.Tensor) else part)
+        if tensor is not None
+    ]
+    # Where the policy or the critic is not finite, steps are skipped until the run has diverged.
+    sound = all(bool(tensor.isfinite().all()) for _, tensor in given)
+    before = [tensor._version for _, tensor in given]
+    found, targets = chosen.with_targets(batch)
+    for (name, tensor), version in zip(given, before, strict=True):
+        if tensor._version != version:
+            raise UserError(
+                f"the advantage {chosen.name} changes rows.{name} in place: let it change a clone"
+            )
+    _check_tensor(found, f"the advantage {chosen.name}", batch, chosen.of_tokens, sound)
+    if targets is not None:
+        _check_tensor(targets, f"the critic's target of {chosen.name}", batch, True, sound)
+    return found, targets
+
+
+def _check_tensor(found: object, what: str, batch: RowBatch, of_tokens: bool, sound: bool) -> None:
+    """Check that something is a tensor of finite numbers, one for each token or row.
+
+    Raises:
+        UserError: It is not.
+    """
+    wanted, each = (batch.mask.shape, "token") if of_tokens else (batch.mask.shape[:1], "row")
+    if not isinstance(found, torch.Tensor) or found.shape != wanted:
+        kind = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
+        raise UserError(
+            f"{what} gives {kind} instead of a tensor of shape {tuple(wanted)}: one number for "
+            f"each {each}"
+        )
+    if not found.is_floating_point():
+        raise UserError(f"{what} gives {found.dtype} instead of floating-point numbers")
+    if sound and not (finite := found.isfinite()).all():
+        wrong, whole = int((~finite).sum()), found.numel()
+        raise UserError(f"{what} is not finite for {wrong} of {whole} {each}s")
 
 
 def penalty_share(advantages: Sequence[torch.Tensor], without: Sequence[torch.Tensor]) -> float:
@@ -100,6 +133,14 @@ def penalty_share(advantages: Sequence[torch.Tensor], without: Sequence[torch.Te
         float((known - other).abs().sum()) for known, other in zip(advantages, without, strict=True)
     )
     return penalties / (penalties + task) if penalties else 0.0
+
+
+def returns_differ(rows: Sequence[Row]) -> bool:
+    """Whether in any group not all rewards, without format penalties, are equal."""
+    rewards: dict[tuple[str, int], set[float]] = {}
+    for row in rows:
+        rewards.setdefault((row.task, row.group), set()).add(row.reward)
+    return any(len(of_group) > 1 for of_group in rewards.values())
 
 
 def penalties_took_over(shares: Sequence[float | None]) -> bool:

@@ -92,6 +92,11 @@ class Advantages:
     targets: list[torch.Tensor] | None
     penalty_share: float
 
+    @property
+    def only_penalties(self) -> bool:
+        """Whether nothing is left without format penalties."""
+        return self.penalty_share == 1 or not any(bool(each.any()) for each in self.of_tokens)
+
 
 class Learner:
     """The policy with its optimizer, the init, and the critic if there is one.

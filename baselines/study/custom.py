@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from baselines.algorithms.plugins import Plugin, load_plugins
-from baselines.config.layers import RECIPES, names, read_recipe
+from baselines.config.layers import RECIPES, YAML, names, read_recipe
 from baselines.study.cells import Finished
 from baselines.study.schema import Study
 from baselines.tracks.registry import resolve_on_track
@@ -112,7 +112,7 @@ def custom_methods(study: Study, file: Path) -> CustomMethods:
     methods = {}
     for recipe, plugins in study.recipes.items():
         place = file.parent / recipe
-        if place.suffix not in (".yaml", ".yml"):
+        if place.suffix not in YAML:
             raise UserError(f"{file}: recipes: {recipe} is not a YAML file")
         settings = read_recipe(str(place))
         given = [str(file.parent / each) if each.endswith(".py") else each for each in plugins]

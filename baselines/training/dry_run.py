@@ -1,5 +1,6 @@
 """Estimates a run's time and memory: measured on one small batch, then scaled."""
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -11,8 +12,11 @@ from typing import TYPE_CHECKING
 from accelerate import Accelerator
 
 from baselines.config.layout import Layout
+from baselines.config.schema import TrainConfig
+from baselines.learning.estimation import returns_differ
 from baselines.learning.learner import Learner
 from baselines.learning.metrics import memory_metrics
+from baselines.learning.tally import UpdateStats
 from baselines.rollouts.collector import Collector, TaskSource, check_played
 from baselines.rollouts.process_shards import ProcessShards
 from baselines.rollouts.rows import PlayedGroup, training_protocol
@@ -20,10 +24,13 @@ from baselines.training.fit import memory_of
 from baselines.training.validation import Validator
 from benchmark.engines.core.base import Engine
 from benchmark.hosts.choose import EnvPool
+from tasks.errors import UserError
 from tasks.texts import counted
 
 if TYPE_CHECKING:
     from baselines.config.run import TrainingRun
+
+log = logging.getLogger(__name__)
 
 MEASURED_GROUPS = 2
 _SIZES = (4_096, 8_192, 16_384, 32_768, 65_536)
@@ -78,7 +85,8 @@ class RunCost:
                 f"the run: {self.updates} updates and {self.validations} validations, about "
                 f"{_time(whole)} (h:mm:ss)",
                 *([tuning] if self.tuning_updates else []),
-                f"peak memory, including libraries and engine: {self.peak_gib:.2f} GiB (measured)",
+                f"peak memory of what was measured here, with libraries and engine: "
+                f"{self.peak_gib:.2f} GiB",
                 f"measured: {self.measured}; the rest is scaled by each task's tokens, assuming "
                 "one attempt of dynamic sampling and a constant episode length",
             ]
@@ -126,6 +134,20 @@ def _measured(groups: Sequence[PlayedGroup]) -> dict[str, _Measured]:
     return found
 
 
+def _check_finite(config: TrainConfig, stats: UpdateStats) -> None:
+    """Refuse a method whose first steps would be skipped.
+
+    Raises:
+        UserError: A loss or a gradient is not finite.
+    """
+    if stats.skipped or stats.critic_skipped:
+        raise UserError(
+            f"{stats.skipped + stats.critic_skipped} optimizer steps from the init had a loss or "
+            f"gradient that is not finite: look at the formulas of the clipping "
+            f"{config.clipping.name} and the advantage {config.advantage.name}"
+        )
+
+
 async def measure(
     run: "TrainingRun",
     engine: Engine | None,
@@ -165,8 +187,16 @@ async def measure(
     began = time.monotonic()
     plan = learner.plan(rows, 1)
     values = learner.values(rows, plan, 1)
-    learner.steps(rows, plan, values, learner.advantages(rows, values))
+    advantages = learner.advantages(rows, values)
+    stats = learner.steps(rows, plan, values, advantages)
     learned = time.monotonic() - began
+    _check_finite(config, stats)
+    if advantages.only_penalties and returns_differ(rows) and accelerator.is_main_process:
+        log.warning(
+            "returns in a group differ, but all advantages without format penalties are 0: look "
+            "at the advantage %s",
+            config.advantage.name,
+        )
     wanted = Counter(
         source.task.info.name for source, _ in collector.places(0, config.rollout.groups)
     )

@@ -43,7 +43,9 @@ class EarlyStopping:
         self._ended_before = None if counted else divergence(earlier)
         self._group_stds = earlier.series("rollout/group_std")
         self._penalty_shares = earlier.series("policy/penalty_share")
-        self._advantages = earlier.series("policy/advantage_std")
+        self._advantages = list(
+            map(_own, earlier.series("policy/advantage_std"), self._penalty_shares)
+        )
 
     def note(self, number: int, metrics: Metrics) -> None:
         """Remember an update; warn if penalties have just become most of the advantages.
@@ -60,7 +62,7 @@ class EarlyStopping:
                 number,
                 percent_text(self._penalty_shares[-1] or 0, 0),
             )
-        self._advantages.append(metrics.get("policy/advantage_std"))
+        self._advantages.append(_own(metrics.get("policy/advantage_std"), self._penalty_shares[-1]))
         last = number == self._run.config.optimization.updates
         if self._warns and last and not any(self._advantages):
             equal = not any(self._group_stds)
@@ -69,7 +71,8 @@ class EarlyStopping:
                 "rewards; look at %s",
                 "in every group all episodes had the same return"
                 if equal
-                else "returns in a group differ, but all advantages are 0",
+                else "returns in a group differ, but all advantages are 0"
+                + (" without format penalties" if any(self._penalty_shares) else ""),
                 f"the texts in {self._run.folder / SAMPLES}"
                 if equal
                 else f"the advantage {self._run.config.advantage.name}",
@@ -93,3 +96,8 @@ class EarlyStopping:
             if reason is not None:
                 return reason
         return None
+
+
+def _own(spread: float | None, penalty_share: float | None) -> float | None:
+    """The spread of an update's advantages; 0 where all of it comes from format penalties."""
+    return 0.0 if penalty_share == 1 else spread

@@ -72,8 +72,8 @@ class Memory:
         engine = f", of which it needs {self.engine:.2f} or more" if self.engine else ""
         return (
             f"memory of each process in GiB, computed: {parts}\n"
-            f"peaks: {phases} (with {OVERHEAD:g} for libraries, without vLLM's share{engine}; "
-            f"micro-batches of {self.tokens:,} tokens)"
+            f"peaks of the run: {phases} (with {OVERHEAD:g} for libraries, without vLLM's "
+            f"share{engine}; micro-batches of {self.tokens:,} tokens)"
         )
 
 

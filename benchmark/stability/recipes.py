@@ -16,8 +16,9 @@ from benchmark.logs.foreign.detect import PACKED
 from benchmark.logs.groups import curves_of
 from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
 from benchmark.stability.comparison import RecipeComparison, comparison_of
+from benchmark.stability.run_end import early_stop
 from benchmark.stability.runs import RunStability
-from benchmark.stability.seeds import RecipeStability, recipe_stability
+from benchmark.stability.seeds import RecipeStability, recipe_stability, with_early_stops
 from tasks.errors import UserError, suggestion
 
 By = Literal["recipe", "run"]
@@ -35,12 +36,14 @@ class LoggedRun:
         task: The task; empty where a log does not say it.
         protocols: Protocol fingerprints by validation panel, and that of the training under an
             empty name; none where a log does not have them.
+        ended: Update after which it was stopped early; None if it was not, or nothing says so.
     """
 
     log: Path
     reading: Reading
     task: str = ""
     protocols: Mapping[str, str] = field(default_factory=dict)
+    ended: int | None = None
 
     @property
     def run(self) -> RunCurves:
@@ -252,12 +255,17 @@ def _own_run(log: TrainingLog) -> LoggedRun:
     run = run_curves_of(log)
     name = log.path.resolve().parent.name if log.path.name == LOG else log.path.stem
     notes = ("the last line is incomplete and was skipped",) if log.torn else ()
+    ended, reason = None, early_stop(log)
+    if reason is not None:
+        ended = log.updates[-1].update
+        notes = (*notes, f"ends early, after update {ended}, which counts as a collapse: {reason}")
     protocols = {line.panel: line.fingerprint for line in log.validations}
     return LoggedRun(
         log.path,
         Reading(replace(run, name=name), {}, {}, notes),
         log.start.task,
         protocols | {"": log.start.fingerprint},
+        ended,
     )
 
 
@@ -281,6 +289,7 @@ def _compared(label: str, runs: Sequence[LoggedRun], success: str | None) -> Com
         success,
         resolutions=[one.reading.resolution for one in ordered],
     )
+    stability = with_early_stops(stability, [one.ended for one in ordered])
     return Compared(label, tuple(ordered), stability)
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from benchmark.logs.curves import RunCurves
@@ -11,7 +11,7 @@ from benchmark.stability.definitions import DEFINITIONS, of_scope
 from benchmark.stability.runs import LEVELS, Reached, RunStability, run_stability
 from benchmark.stats.bootstrap import BootstrapInterval, estimate, median, sorted_iqm, sorted_median
 from benchmark.stats.intervals import CONFIDENCE, RESAMPLES, Interval, exact
-from benchmark.stats.survival import SurvivalCurve, kaplan_meier
+from benchmark.stats.survival import EventOutcome, SurvivalCurve, kaplan_meier
 from tasks.errors import UserError
 
 
@@ -179,6 +179,29 @@ def recipe_stability(
             for place, level in enumerate(sorted(levels))
         ),
     )
+
+
+def with_early_stops(stability: RecipeStability, ends: Sequence[int | None]) -> RecipeStability:
+    """Count runs that were stopped early as collapsed, by whatever rule they were stopped.
+
+    Nobody knows what would have come.
+
+    Args:
+        stability: Of a recipe.
+        ends: The update after which each of its runs was stopped, in their order; None for one
+            that was not. A run may have collapsed before.
+    """
+    if not any(end is not None for end in ends):
+        return stability
+    runs = tuple(
+        run
+        if end is None or (run.collapse is not None and run.collapse.happened)
+        else replace(run, collapse=EventOutcome(end, True), halved=False)
+        for run, end in zip(stability.runs, ends, strict=True)
+    )
+    collapse = _event_summary("collapse", runs, CONFIDENCE)
+    events = {**stability.events, "collapse": collapse}
+    return replace(stability, runs=runs, collapse_rate=collapse.rate, events=events)
 
 
 def _check_seeds(runs: Sequence[RunStability]) -> None:

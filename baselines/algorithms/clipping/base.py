@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 import torch
 from torch import Tensor
@@ -11,6 +11,9 @@ from baselines.algorithms.kl import LOG_RATIO_LIMIT
 from baselines.algorithms.masked import counted_tokens
 from baselines.algorithms.part import Choice, NotNegative, Part
 from tasks.errors import UserError
+
+UNMOVED: Final = 0.01
+"""Largest absolute log-ratio of a policy that has not moved yet, up to rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,13 @@ class TokenBatch:
         log_ratios = self.log_probs - self.old_log_probs
         return log_ratios.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).exp()
 
+    @property
+    def unmoved(self) -> bool:
+        """Whether all is finite, and the policy is still the old one."""
+        moved = (self.log_probs.detach() - self.old_log_probs).abs()
+        # NaN is not below it.
+        return bool((moved <= UNMOVED).all() and self.advantages.isfinite().all())
+
     def beyond(self, ratios: Tensor, low: float, high: float) -> tuple[Tensor, Tensor]:
         """Where the larger one of free and clipped loss is the clipped one, at either limit."""
         return (
@@ -131,6 +141,9 @@ class Clipping(Choice):
     def checked_losses(self, batch: TokenBatch) -> TokenLosses:
         """The same; a plug-in may return anything.
 
+        Losses that are not finite are a mistake where the policy has not moved. Later, a rule
+        without limits may overflow: such steps are skipped, until the run has diverged.
+
         Raises:
             UserError: It is not what `losses` has to be.
         """
@@ -154,6 +167,13 @@ class Clipping(Choice):
                 raise UserError(
                     f"the clipping {self.name} gives {name} of {part.dtype} instead of bools"
                 )
+        wrong = ~found.losses.isfinite() & batch.counted
+        if batch.unmoved and wrong.any():
+            raise UserError(
+                f"the clipping {self.name} ({type(self).__qualname__}) gives losses that are not "
+                f"finite for {int(wrong.sum())} of {int(batch.counted.sum())} tokens, whose "
+                "advantages are finite and whose ratios are 1"
+            )
         return found
 
 

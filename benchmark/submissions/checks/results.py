@@ -1,7 +1,7 @@
 """The results of a submission: success per panel, stability, and differences to others."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from benchmark.evaluation.summary import MeanInterval, PanelKey
@@ -10,11 +10,9 @@ from benchmark.logs.lines import TrackClaim
 from benchmark.logs.training_log import TrainingLog
 from benchmark.models import ModelIdentity
 from benchmark.stability.run_end import early_stop, schedule_of
-from benchmark.stability.runs import RunStability
-from benchmark.stability.seeds import EventSummary, RecipeStability, recipe_stability
-from benchmark.stats.intervals import Interval, exact
+from benchmark.stability.seeds import RecipeStability, recipe_stability, with_early_stops
+from benchmark.stats.intervals import Interval
 from benchmark.stats.paired import PairedDifference, Side, mean_success
-from benchmark.stats.survival import EventOutcome, kaplan_meier
 from benchmark.submissions.checks.tracks import track_of
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
 from benchmark.submissions.training_logs.panels import matched_panels
@@ -233,16 +231,8 @@ def stability_of(entry: Entry) -> RecipeStability | None:
         return None
     stability = recipe_stability([run_curves_of(log) for log in logs])
     stops = early_stops(entry)
-    if not stops:
-        return stability
     ends = {log.start.seed: log.updates[-1].update for log in logs if log.start.seed in stops}
-    runs = tuple(_stopped(run, ends.get(run.seed or 0)) for run in stability.runs)
-    outcomes = [run.collapse for run in runs if run.collapse is not None]
-    happened = sum(outcome.happened for outcome in outcomes)
-    rate = exact(happened, len(outcomes))
-    collapse = EventSummary(happened, len(outcomes), rate, kaplan_meier(outcomes))
-    events = {**stability.events, "collapse": collapse}
-    return replace(stability, runs=runs, collapse_rate=rate, events=events)
+    return with_early_stops(stability, [ends.get(run.seed or 0) for run in stability.runs])
 
 
 def foreign_stability_of(entry: Entry) -> RecipeStability | None:
@@ -263,13 +253,6 @@ def early_stops(entry: Entry) -> dict[int, str]:
     logs = [point.log for point in entry.checkpoints if point.log is not None]
     found = {log.start.seed: early_stop(log) for log in logs}
     return {seed: reason for seed, reason in found.items() if reason is not None}
-
-
-def _stopped(run: RunStability, end: int | None) -> RunStability:
-    """A run that was ended for a reason at an update; it may have collapsed before."""
-    if end is None or (run.collapse is not None and run.collapse.happened):
-        return run
-    return replace(run, collapse=EventOutcome(end, True), halved=False)
 
 
 def paired_difference(

@@ -56,6 +56,28 @@ def test_losses_that_are_none_are_named(
         PPOClip().checked_losses(batch)
 
 
+def test_losses_that_are_not_finite_are_named_unless_the_policy_has_moved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A rule that divides by the distance from 1: 0 over 0 before the first step."""
+
+    def losses(self: Clipping, batch: TokenBatch) -> TokenLosses:
+        ratios = batch.ratios()
+        return TokenLosses((ratios - 1) / (ratios - 1), *batch.beyond(ratios, 0.2, 0.2))
+
+    monkeypatch.setattr(PPOClip, "losses", losses)
+    ones = torch.ones(2, 2)
+    counted = torch.tensor([[1, 1], [1, 0]])
+    said = r"the clipping ppo \(PPOClip\) gives losses that are not finite for 3 of 3 tokens, whose"
+    with pytest.raises(UserError, match=said):
+        PPOClip().checked_losses(TokenBatch.of(-ones, -ones, ones, counted))
+    # Then steps are skipped until the run has diverged: of the policy, of what it came from.
+    moved = torch.tensor([[1.0, 2.0], [2.0, 0.0]])
+    for now, advantages in ((-moved, ones), (-ones * math.nan, ones), (-ones, ones * math.inf)):
+        batch = TokenBatch.of(now, -ones, advantages, counted)
+        assert not PPOClip().checked_losses(batch).losses.isfinite().all()
+
+
 def near(actual: Tensor, *rows: list[float]) -> None:
     torch.testing.assert_close(actual.double(), doubles(*rows), rtol=1e-6, atol=1e-9)
 

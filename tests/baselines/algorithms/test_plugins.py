@@ -73,6 +73,32 @@ def test_what_adds_no_choice_is_refused(tmp_path: Path) -> None:
             load_plugin(name)
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (RANK.replace("def of(", "def off("), r"Rank lacks of\(\) \(.*rank\.py, line \d+\)"),
+        ("\nX = Litral\n", r"NameError: name 'Litral' is not defined \(.*rank\.py, line 2\)"),
+        ("def f():\n    open('/no/such')\nf()\n", r"FileNotFoundError: .*rank\.py, line 2\)"),
+        ("import json\njson.loads('{')\n", r"Expecting property name .*rank\.py, line 2\)"),
+        ("def f(:\n", r"invalid syntax \(.*rank\.py, line 1\)"),
+    ],
+)
+def test_code_that_cannot_be_imported_is_one_line_with_its_place(
+    content: str, said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "rank.py"
+    path.write_text(content)
+    with pytest.raises(UserError, match=f"--plugin {path} cannot be imported: {said}$") as refused:
+        load_plugin(str(path))
+    assert "\n" not in str(refused.value)
+    assert "rank" not in Advantage.choices
+
+
+def test_a_recipe_is_no_plugin(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"mine\.yaml: a plug-in is a \.py file or a module; a rec"):
+        load_plugin(str(tmp_path / "mine.yaml"))
+
+
 def test_names_that_a_log_cannot_tell_apart_or_hold_are_refused(tmp_path: Path) -> None:
     paths = [tmp_path / folder / "rank.py" for folder in ("a", "b")]
     for path, content in zip(paths, (RANK, RANK), strict=True):

@@ -40,6 +40,8 @@ def test_the_name_of_a_file_does_not_decide_its_constants(tmp_path: Path) -> Non
     assert f"{recipe}: gspo is the name of a shipped recipe" in line
     assert line.endswith("rename the file, for example to my_gspo.yaml, or use --recipe gspo")
     assert "is the name of a shipped recipe" in fault(recipe=str(RECIPES / "gspo.yaml"))
+    other = write(tmp_path / "GSPO.yml", content)
+    assert f"{other}: gspo is the name of a shipped recipe" in fault(recipe=other)
 
 
 @pytest.mark.parametrize("name", ["my recipe", "_x", ".x", "größe", "a" * 101])

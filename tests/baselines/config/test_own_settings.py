@@ -182,6 +182,9 @@ def test_what_is_unknown_is_named_with_near_matches() -> None:
     )
     assert fault(task="socoban").startswith("unknown task 'socoban'; did you mean sokoban?;")
     assert fault(recipe="no/such.yaml") == "no/such.yaml does not exist"
+    assert fault(recipe="x.py") == (
+        "x.py: a recipe is a name or a .yaml file; a plug-in needs --plugin"
+    )
 
 
 leaves = st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=3))

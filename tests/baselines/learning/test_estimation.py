@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from baselines.algorithms.advantage.base import Advantage, RowBatch
 from baselines.algorithms.advantage.gae import gae
 from baselines.algorithms.advantage.groups import Over, Variance
 from baselines.algorithms.advantage.reinforce_pp import reinforce_plus_plus
@@ -16,7 +17,7 @@ from baselines.algorithms.advantage.rloo import leave_one_out
 from baselines.algorithms.masked import task_normalized
 from baselines.config.layers import resolve
 from baselines.config.schema import TrainConfig
-from baselines.learning.estimation import estimate, penalty_share
+from baselines.learning.estimation import estimate, penalty_share, returns_differ
 from baselines.rollouts.rows import Row
 from tasks.errors import UserError
 from tests.baselines.algorithms.usual import empg, gigpo, group_relative
@@ -105,9 +106,11 @@ def spread(of_rows: Tensor) -> Tensor:
     [
         (torch.zeros(5, 1), r"gives \(5, 1\) instead of a tensor of shape \(5,\): one number for"),
         (None, "gives NoneType instead of"),
+        (np.zeros(5), r"gives ndarray instead of a tensor of shape \(5,\)"),
+        (torch.zeros(5, dtype=torch.int64), "gives torch.int64 instead of floating-point numbers"),
     ],
 )
-def test_an_advantage_of_another_shape_is_named(
+def test_an_advantage_that_is_none_is_named(
     given: Any, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a plug-in may return it."""
@@ -115,6 +118,39 @@ def test_an_advantage_of_another_shape_is_named(
     monkeypatch.setattr(type(config.advantage), "of", lambda self, rows: given)
     with pytest.raises(UserError, match=said):
         found(config)
+
+
+@pytest.mark.parametrize("part", ["scores", "mask", "values"])
+def test_rows_that_are_changed_in_place_are_named(
+    part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = choose("grpo")
+
+    def change(self: Advantage, rows: RowBatch) -> Tensor:
+        given = getattr(rows, part)
+        (given if isinstance(given, Tensor) else given[0]).mul_(2)
+        return rows.scores
+
+    monkeypatch.setattr(type(config.advantage), "of", change)
+    values: list[Tensor | None] = [torch.ones(len(row.response_ids)) for row in ROWS]
+    with pytest.raises(UserError, match=f"grpo changes rows.{part} in place: let it change a clon"):
+        found(config, values=values)
+
+
+def test_targets_of_a_critic_that_are_none_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = choose("ppo")
+    values: list[Tensor | None] = [torch.ones(len(row.response_ids)) for row in ROWS]
+    given = (torch.zeros(5, 4), torch.zeros(5))
+    monkeypatch.setattr(type(config.advantage), "with_targets", lambda self, rows: given)
+    with pytest.raises(UserError, match=r"the critic's target of gae gives \(5,\) instead of a"):
+        estimate(config, ROWS, NOTHING, values, NOTHING)
+
+
+def test_whether_returns_differ_does_not_look_at_penalties() -> None:
+    # Group 7 has 4 and 1, group 2 has 0 and 2, and a group of another task is another group.
+    assert returns_differ(ROWS)
+    assert not returns_differ(ROWS[2:4])
+    assert not returns_differ([ROWS[0], replace(ROWS[1], task="tir_math")])
 
 
 @pytest.mark.parametrize("given", [math.nan, math.inf])

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from baselines.algorithms.advantage.base import Advantage
+from baselines.algorithms.clipping.base import Clipping
 from baselines.config.layers import resolve
 from baselines.config.schema import TrainConfig
 from benchmark.cli.main import EXIT_USER_ERROR, main
@@ -56,6 +58,57 @@ def test_a_dry_run_in_which_nothing_can_be_played_says_why(
     said = capsys.readouterr().err
     assert "no episode of update 1 could be played: EngineError: the model has no answer" in said
     assert "Traceback" not in said
+
+
+METHODS = """from typing import Literal
+
+from torch import Tensor
+
+from baselines.algorithms.advantage.base import Advantage, RowBatch
+from baselines.algorithms.clipping.base import Clipping, TokenBatch, TokenLosses
+
+
+class Nothing(Advantage):
+    name: Literal["nothing"] = "nothing"
+
+    def of(self, rows: RowBatch) -> Tensor:
+        return rows.scores * 0
+
+
+class Root(Clipping):
+    name: Literal["root"] = "root"
+
+    def losses(self, batch: TokenBatch) -> TokenLosses:
+        ratios = batch.ratios()
+        return TokenLosses((ratios - 1).abs().sqrt(), *batch.beyond(ratios, 0.2, 0.2))
+"""
+
+
+@pytest.mark.slow
+def test_a_dry_run_shows_a_method_that_cannot_learn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Advantages that are all 0; and a root, whose gradient at a ratio of 1 is not finite."""
+    (tmp_path / "methods.py").write_text(METHODS)
+    recipe = tmp_path / "mine.yaml"
+    words = ["train", "--recipe", str(recipe), "--plugin", str(tmp_path / "methods.py")]
+    words += ["--init", "tiny-sokoban", "--set", "penalty_in=advantages", "--dry-run"]
+    whole = "advantage: {name: ADVANTAGE}\nclipping: {name: CLIPPING}\naggregation: token-mean\n"
+    try:
+        recipe.write_text(whole.replace("ADVANTAGE", "nothing").replace("CLIPPING", "ppo"))
+        assert main(words) == 0
+        warning = "all advantages without format penalties are 0: look at the advantage nothing"
+        assert warning in caplog.text
+        caplog.clear()
+        recipe.write_text(whole.replace("ADVANTAGE", "grpo").replace("CLIPPING", "root"))
+        assert main(words) == EXIT_USER_ERROR
+        said = capsys.readouterr().err
+        assert "optimizer steps from the init had a loss or gradient that is not finite" in said
+        assert "the clipping root and the advantage grpo" in said
+        assert "all advantages" not in caplog.text
+    finally:
+        Advantage.choices.pop("nothing", None)
+        Clipping.choices.pop("root", None)
 
 
 @pytest.mark.slow

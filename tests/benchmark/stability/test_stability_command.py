@@ -23,6 +23,7 @@ from tests.benchmark.stability.command import (
     table,
     verl_log,
 )
+from tests.support.submissions.small import trainer_line
 from tests.support.training.logs import (
     start_line,
     update_line,
@@ -104,6 +105,31 @@ def test_a_log_without_validations_says_so(
     path = write_log(tmp_path / "log.jsonl", [start_line(), update_line(1)])
     text = one_line(run(capsys, path))
     assert f"{path}: has no validation, so nothing is known of its success" in text
+
+
+def test_a_run_that_was_stopped_early_counts_as_collapsed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two of ten updates, the second with as many skipped steps as end a run; and a whole run."""
+    paths = []
+    for seed, steps in enumerate(((4, 0), (0, 4))):
+        start = trainer_line(start_line(seed=seed), updates=10, every=5)
+        start["configuration"]["optimization"]["max_skipped"] = 4
+        lines = [start, validation_line(0)]
+        for number in (1, 2):
+            made, skipped = steps if number == 2 else (4, 0)
+            found = {"policy/optimizer_steps": made, "policy/skipped_steps": skipped}
+            lines.append(update_line(number, found))
+        paths.append(write_log(tmp_path / f"{seed}.jsonl", lines))
+    text = run(capsys, *paths)
+    rows = table(text)
+    assert rows["grpo"][:2] == ["2", "1 of 1"]
+    assert (rows["seed 0"][1], rows["seed 1"][1]) == ("-", "at 2")
+    assert (
+        f"{paths[1]}: ends early, after update 2, which counts as a collapse: 4 optimizer steps in "
+        "a row had a loss or gradient that is not finite"
+    ) in one_line(text)
+    assert f"{paths[0]}: ends early" not in one_line(text)
 
 
 def test_every_run_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
