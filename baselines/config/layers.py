@@ -334,8 +334,18 @@ def _first_fault(error: ValidationError, settings: Settings) -> str:
         return f"{key}.name is missing{suggestion('', _choices(key))}"
     if key and fault["type"] in ("model_attributes_type", "model_type", "dataclass_type"):
         return f"{key}: has keys of its own; write {key}: {{KEY: VALUE}}, or --set {key}.KEY=VALUE"
+    if fault["type"] == "missing":
+        return f"{key} is missing{_needed(key)}"
     reason = fault["msg"].removeprefix("Value error, ")
     return f"{key}: {reason}" if key else reason
+
+
+def _needed(key: str) -> str:
+    """The end of a "missing" message: what a recipe needs, if it is one of these."""
+    from baselines.config.schema import TrainConfig
+
+    needed = [name for name, field in TrainConfig.model_fields.items() if field.is_required()]
+    return f"; a recipe needs {', '.join(needed)}" if key in needed else ""
 
 
 def _near_key(path: list[str], settings: Settings) -> str:

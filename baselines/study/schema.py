@@ -4,6 +4,7 @@ Blocks are priorities. Within a block coverage comes before depth: one seed of e
 recipe before the second seed of any.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +13,11 @@ from typing import Annotated, Final, Self
 import yaml
 from pydantic import Field, ValidationError, model_validator
 
-from baselines.config.layers import RECIPES, names
+from baselines.config.layers import RECIPES, YAML, names
 from benchmark.logs.lines import Word
+from benchmark.submissions.format.faults import faults_of
 from tasks.errors import UserError, suggestion
-from tasks.strict import Strict, first_fault, parse_yaml
+from tasks.strict import Strict, parse_yaml
 
 TABLE = Path(__file__).parents[1] / "studies" / "table.yaml"
 """The shipped study."""
@@ -25,6 +27,18 @@ INIT: Final = "init"
 """Stands for a recipe where nothing was trained: the panel played with the init."""
 SEEDS = (0, 1, 2)
 """Seeds of a block that names none."""
+
+_EXAMPLES: Final = {
+    "name": "name: my_study",
+    "blocks": "blocks: [{tracks: [sokoban-standard], recipes: [grpo]}]",
+    "tracks": "tracks: [sokoban-standard]",
+    "recipes": "recipes: [grpo]",
+    "seeds": "seeds: [0, 1, 2]",
+    "more_seeds": "more_seeds: {grpo: [3, 4]}",
+}
+"""What is written where something else was expected, by the field's name."""
+_OWN_EXAMPLE: Final = "recipes: {rank.yaml: [rank.py]}"
+_DIMENSIONS: Final = {"advantage", "clipping", "aggregation"}
 
 _Seed = Annotated[int, Field(ge=0, lt=2**63)]
 _Seeds = Annotated[tuple[_Seed, ...], Field(min_length=1, max_length=100, strict=False)]
@@ -89,7 +103,10 @@ class Study(Strict):
             raise ValueError(f"recipes: {INIT} is the name of what is not trained; rename it")
         used = {recipe for block in self.blocks for recipe in block.recipes}
         if unused := sorted(set(own) - used):
-            raise ValueError(f"recipes: no block runs {', '.join(unused)} (without the ending)")
+            raise ValueError(
+                f"recipes: no block runs {', '.join(unused)}; in a block, name a recipe's file "
+                "without its ending"
+            )
         return self
 
 
@@ -129,7 +146,7 @@ def read_study(path: Path) -> Study:
     try:
         study = Study.model_validate(content)
     except ValidationError as error:
-        raise UserError(f"{path}: {first_fault(error)}") from error
+        raise UserError(f"{path}: {_fault(error, content, path.parent)}") from error
     known = (*names(RECIPES), *custom_names(study))
     for number, block in enumerate(study.blocks, 1):
         for recipe in block.recipes:
@@ -139,6 +156,24 @@ def read_study(path: Path) -> Study:
                     f"{suggestion(recipe, known)} (a file of yours goes into the study's recipes)"
                 )
     return study
+
+
+def _fault(error: ValidationError, content: object, folder: Path) -> str:
+    """What is wrong with the content of a study file, in a line, with an example."""
+    if not isinstance(content, dict):
+        return f"a study has fields, such as `{_EXAMPLES['name']}`"
+    if "blocks" not in content and _DIMENSIONS & content.keys():
+        return "this is a recipe, not a study, which names recipes: see baselines/README.md"
+    if isinstance(files := content.get("recipes"), dict):
+        for file in files:
+            if str(file).endswith(YAML) and not (folder / file).is_file():
+                return f"recipes: {folder / file} does not exist"
+    fault = faults_of(error, Study)[0]
+    # A number behind it is a place in a list.
+    field = re.sub(r"\.\d+$", "", fault.field)
+    own = field.startswith("recipes")
+    example = _OWN_EXAMPLE if own else _EXAMPLES.get(field.rpartition(".")[2])
+    return fault.text + (f", such as `{example}`" if example and fault.of_shape else "")
 
 
 def custom_names(study: Study) -> tuple[str, ...]:

@@ -24,9 +24,8 @@ _MAX_UPDATE = 10**9
 _MAX_SECONDS = 1e12
 
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@-]{0,99}")
-Word = Annotated[
-    str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+@-]*$")
-]
+WORD_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.+@-]*$"
+Word = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=WORD_PATTERN)]
 MAX_PLUGINS: Final = 16
 """That a log names, at most."""
 PluginName = Annotated[

@@ -8,6 +8,7 @@ from typing import Any, Final, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from benchmark.logs.lines import WORD_PATTERN
 from benchmark.submissions.format.schema import TITLE
 from tasks.errors import suggestion
 
@@ -15,6 +16,7 @@ WORDS: Final[Mapping[str, str]] = {
     "missing": "is missing",
     "string_type": "must be a text",
     "tuple_type": "must be a list",
+    "dict_type": "must be lines of the form `NAME: ...`",
     "bool_type": "must be true or false",
     "int_type": "must be an integer",
     "int_from_float": "must be an integer",
@@ -27,11 +29,13 @@ WORDS: Final[Mapping[str, str]] = {
 }
 """What people are told, by the type that pydantic gives a fault."""
 _SHAPES: Final = frozenset(
-    ("missing", "string_type", "tuple_type", "bool_type", "int_type", "model_type")
+    ("missing", "string_type", "tuple_type", "dict_type", "bool_type", "int_type", "model_type")
 )
 PATTERNS: Final[Mapping[str, str]] = {
     TITLE: "may only contain letters from A to Z, digits, ._+()/- and single spaces, and "
     "must begin with a letter or digit",
+    WORD_PATTERN: "may only contain letters from A to Z, digits and _.+@-, and must begin with a "
+    "letter or digit",
     r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$": "must be a date such as 2027-01-02",
 }
 

@@ -68,7 +68,10 @@ def test_a_scale_for_what_there_is_not_is_refused(tmp_path: Path) -> None:
         ("advantage: {name: [", "cannot be read: "),
         ("just a text", "must contain settings, like the shipped files"),
         ("", "must contain settings, like the shipped files"),
-        ("clipping: {name: ppo}\naggregation: token-mean\n", "advantage: Field required"),
+        (
+            "clipping: {name: ppo}\naggregation: token-mean\n",
+            "advantage is missing; a recipe needs advantage, clipping, aggregation",
+        ),
     ],
 )
 def test_a_broken_recipe_is_one_line(content: str, message: str, tmp_path: Path) -> None:

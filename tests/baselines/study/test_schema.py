@@ -108,11 +108,15 @@ def test_the_papers_study_has_the_runs_that_its_claims_need() -> None:
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ("{mine.yaml: []}", "recipes: no block runs mine (without the ending)"),
-        ("{own.yaml: [], a/own.yaml: []}", "recipes has two files named own"),
+        ("{mine.yaml: []}", "recipes: no block runs mine; in a block, name a recipe's file"),
+        ("{misspelled.yaml: []}", "misspelled.yaml does not exist"),
+        ("{twice.yaml: [], a/twice.yaml: []}", "recipes has two files named twice"),
         ("{init.yaml: []}", "recipes: init is the name of what is not trained; rename it"),
-        ("[own.yaml]", "recipes: Input should be a valid dictionary"),
-        ("{own.yaml: own.py}", "recipes.own.yaml: Input should be a valid tuple"),
+        (
+            "[there.yaml]",
+            "recipes: must be lines of the form `NAME: ...`, such as `recipes: {rank.yaml: [rank.",
+        ),
+        ("{there.yaml: own.py}", "recipes.there.yaml: must be a list, such as `recipes: {rank.y"),
         ("{own.yaml: []}", "own.yaml does not exist"),
         ("{own: []}", "recipes: own is not a YAML file"),
         ("{grpo.yaml: []}", "grpo is the name of a shipped recipe"),
@@ -124,12 +128,13 @@ def test_the_papers_study_has_the_runs_that_its_claims_need() -> None:
 def test_wrong_custom_methods_are_refused_in_one_line(
     tmp_path: Path, files: str, message: str
 ) -> None:
-    for name in ("grpo", "there"):
+    for name in ("grpo", "there", "mine", "init", "twice", "a/twice"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / f"{name}.yaml").write_text("clipping: {name: ppo}\n")
     (tmp_path / "damaged.yaml").write_text("{")
     listed = yaml.safe_load(files)
     names = {Path(name).stem for name in listed}
-    used = ", ".join(sorted(names - {"mine"} | {"grpo"}))
+    used = ", ".join(sorted(names - {"mine", "misspelled"} | {"grpo"}))
     block = f"{{tracks: [sokoban-standard], recipes: [{used}]}}"
     path = study_file(tmp_path, f"name: s\nrecipes: {files}\nblocks: [{block}]\n")
     with pytest.raises(UserError, match=re.escape(message)) as refused:
@@ -141,13 +146,20 @@ def test_wrong_custom_methods_are_refused_in_one_line(
     ("blocks", "message"),
     [
         ("[{tracks: [t], recipes: [gpro]}]", "no shipped recipe 'gpro'; did you mean gspo, "),
-        ("[{tracks: [t], recipes: [grpo], seed: [0]}]", "blocks.0.seed: Extra inputs"),
+        (
+            "[{tracks: [t], recipes: [grpo], seed: [0]}]",
+            "blocks.0.seed: there is no such field; did",
+        ),
+        (
+            "[{tracks: [t], recipes: [grpo], seeds: 3}]",
+            "must be a list, such as `seeds: [0, 1, 2]`",
+        ),
         ("[{tracks: [t], recipes: [grpo, grpo]}]", "recipes lists grpo twice"),
         ("[{tracks: [t], recipes: [grpo], seeds: [0, 0]}]", "grpo has seed 0 twice"),
         ("[{tracks: [t], recipes: [grpo], more_seeds: {ppo: [3]}}]", "more_seeds names ppo"),
         ("[{tracks: [t], recipes: [grpo], more_seeds: {grpo: [2]}}]", "grpo has seed 2 twice"),
-        ("[{tracks: [../t], recipes: [grpo]}]", "blocks.0.tracks.0: String should match"),
-        ("[]", "blocks: Tuple should have at least 1 item"),
+        ("[{tracks: [../t], recipes: [grpo]}]", "blocks.0.tracks.0: may only contain letters"),
+        ("[]", "blocks: must not be empty"),
         ("[", "is not valid YAML"),
     ],
 )
@@ -160,6 +172,24 @@ def test_a_wrong_study_file_is_refused_in_one_line(
     assert message in str(refused.value)
     assert str(path) in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name: My Study\nblocks: []\n", "name: may only contain letters from A to Z, digits and"),
+        (
+            "advantage: {name: grpo}\nclipping: {name: ppo}\n",
+            "this is a recipe, not a study, which",
+        ),
+        ("[]", "a study has fields, such as `name: my_study`"),
+    ],
+)
+def test_what_is_no_study_is_refused_in_plain_words(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    with pytest.raises(UserError, match=re.escape(message)):
+        read_study(study_file(tmp_path, text))
 
 
 def test_a_study_file_that_is_not_there_is_named(tmp_path: Path) -> None:
