@@ -74,10 +74,7 @@ def earlier_lines(training: "TrainingRun") -> list[dict[str, Any]]:
     claimed = read_training_log(path, allow_torn=True).start.track
     if claimed != training.track:
         there, wanted = (_named(claim) for claim in (claimed, training.track))
-        raise UserError(
-            f"{path} belongs to a run on the track {there}, but this one is on "
-            f"{wanted}: choose another --out"
-        )
+        raise UserError(f"{path} belongs to {there}, but this is {wanted}: choose another --out")
     planned = training.config.optimization.updates
     if state.update > planned:
         raise UserError(
@@ -91,4 +88,6 @@ def earlier_lines(training: "TrainingRun") -> list[dict[str, Any]]:
 
 
 def _named(claim: TrackClaim | None) -> str:
-    return OPEN if claim is None else f"{claim.name} ({digest_text(claim.sha256)})"
+    if claim is None:
+        return f"an {OPEN} run (on no track)"
+    return f"a run on track {claim.name} ({digest_text(claim.sha256)})"

@@ -159,8 +159,8 @@ def test_an_open_run_does_not_go_on_as_one_of_a_track(
     write_rates(1e-4)
     assert train(tmp_path / "run", "--set", "optimization.updates=1") == 0
     line = refused(capsys, train(tmp_path / "run"))
-    small = f"small ({load_track('small').sha256[:12]}...)"
-    assert f"belongs to a run on the track open, but this one is on {small}: choose another" in line
+    small = f"a run on track small ({load_track('small').sha256[:12]}...)"
+    assert f"belongs to an open run (on no track), but this is {small}: choose another" in line
 
 
 @pytest.mark.slow
