@@ -24,6 +24,9 @@ COMMAND = (sys.executable, "-m", "benchmark.cli")
 STATE: Final = "study.json"
 _ROOT: Final = Path(__file__).parents[2]
 _CODE: Final = ("baselines", "benchmark", "tasks")
+_METHODS: Final = tuple(
+    f"baselines/{each}" for each in ("algorithms", "learning", "recipes", "rollouts")
+)
 _RESULTS: Final = "baselines/results"
 """Written by studies, so that a change there is not one of the code."""
 
@@ -166,6 +169,18 @@ def code_commit() -> str | None:
     except (FileNotFoundError, subprocess.CalledProcessError):
         return None
     return f"{commit}-dirty" if changed else commit
+
+
+def changed_methods() -> tuple[str, ...]:
+    """Files of shipped methods that differ from the commit; none outside of a checkout.
+
+    New files are not among them: they change no method that is there.
+    """
+    try:
+        changed = _git("diff", "--name-only", "HEAD", "--", *_METHODS, ":(exclude)*.md")
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        return ()
+    return tuple(changed.splitlines())
 
 
 def _git(*arguments: str) -> str:

@@ -1,7 +1,7 @@
 """What of a run can be refused, or said, before anything is loaded or started."""
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from benchmark.evaluation.protocol import IMAGES, VIEW
 from benchmark.versions import install_text
@@ -9,6 +9,9 @@ from tasks.errors import UserError, suggestion
 
 if TYPE_CHECKING:
     from baselines.config.run import TrainingRun
+
+_SHOWN: Final = 3
+"""Changed files that are named."""
 
 
 def check_run(training: "TrainingRun", processes: int) -> None:
@@ -61,6 +64,22 @@ def inert_text(training: "TrainingRun") -> str | None:
         "note: an update has one optimizer step, whose old policy is the current one: ratios are "
         "1, and clipping and the sequence mask do nothing; methods that differ only in these are "
         "identical (to change this: optimization.mini_batches, optimization.epochs)"
+    )
+
+
+def changed_text(training: "TrainingRun") -> str | None:
+    """What is said on a track where the code of shipped methods was edited; None where it is not.
+
+    A log names plug-ins with their hashes, but nothing of a checkout.
+    """
+    from baselines.study.workspace import changed_methods
+
+    if training.track is None or not (changed := changed_methods()):
+        return None
+    return (
+        f"warning: this checkout has changed {', '.join(changed[:_SHOWN])}"
+        f"{' and others' if len(changed) > _SHOWN else ''}, but the log will just call the method "
+        f"{training.recipe}: use a recipe file and --plugin for a method of yours"
     )
 
 

@@ -22,7 +22,7 @@ from benchmark.cli.training.choices import (
     task_shares,
     template_setting,
 )
-from benchmark.cli.training.early_checks import check_run, inert_text
+from benchmark.cli.training.early_checks import changed_text, check_run, inert_text
 from benchmark.cli.training.engines import (
     TIS_CAP,
     check_engine,
@@ -113,8 +113,9 @@ def run(arguments: argparse.Namespace) -> int:
     check_trackers(arguments.tracker)
     check_engine(training, arguments, processes)
     check_run(training, processes)
-    if (said := inert_text(training)) is not None:
-        _note(said)
+    for said in (inert_text(training), changed_text(training) if is_main() else None):
+        if said is not None:
+            _note(said)
     make, tuning = partial(_train, arguments=arguments), None
     if track is not None and planned.origin is not None:
         if arguments.tuning is not None:

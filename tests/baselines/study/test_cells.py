@@ -11,7 +11,7 @@ from baselines.study.cells import CellFiles, init_cell, outdated, read_cell, rea
 from baselines.study.current_tracks import CurrentTrack
 from baselines.study.custom import SHIPPED_ONLY
 from baselines.study.schema import Cell
-from baselines.study.workspace import code_commit, read_state, survey
+from baselines.study.workspace import changed_methods, code_commit, read_state, survey
 from tasks.errors import UserError
 from tests.support.submissions.repositories import git
 from tests.support.training.study_cells import finish, rewrite
@@ -166,6 +166,28 @@ def test_a_commit_is_dirty_where_code_has_changed(
     code.write_text("one")
     code.with_name("method.py").write_text("new")
     assert code_commit() == f"{commit}-dirty"
+
+
+def test_changed_files_of_shipped_methods_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workspace, "_ROOT", tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert changed_methods() == ()
+    git(tmp_path, "init", "--quiet")
+    names = ("algorithms/gae.py", "recipes/grpo.yaml", "recipes/README.md", "study/cells.py")
+    files = [tmp_path / "baselines" / name for name in names]
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("one")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "-m", "one")
+    (tmp_path / "baselines" / "algorithms" / "mine.py").write_text("a method more")
+    assert changed_methods() == ()
+    for file in files:
+        file.write_text("two")
+    git(tmp_path, "add", "baselines/algorithms/gae.py")
+    assert changed_methods() == ("baselines/algorithms/gae.py", "baselines/recipes/grpo.yaml")
 
 
 def test_the_state_of_a_run_below_a_file_cannot_be_read(tmp_path: Path) -> None:

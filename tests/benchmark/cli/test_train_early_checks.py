@@ -1,18 +1,22 @@
 """What `train` refuses or says before anything is loaded."""
 
 import shutil
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from baselines.inits.registry import find_model
+from baselines.study import workspace
+from baselines.tracks.registry import load_track
 from benchmark.cli.main import EXIT_USER_ERROR, main, parse
 from benchmark.cli.training import early_checks
-from benchmark.cli.training.early_checks import check_run, inert_text
+from benchmark.cli.training.early_checks import changed_text, check_run, inert_text
 from benchmark.cli.training.train import _open_run
 from benchmark.versions import install_text
 from tasks.errors import UserError
+from tests.support.submissions.repositories import commit, git
 
 START = ("train", "--recipe", "grpo", "--init")
 
@@ -89,3 +93,26 @@ def test_clipping_that_can_do_nothing_is_said(own: tuple[str, ...], inert: bool)
     said = inert_text(_open_run(parse([*START, "tiny-sokoban", *sets]))[0])
     assert (said is not None) == inert
     assert said is None or said.startswith("note: an update has one optimizer step")
+
+
+def test_edited_code_of_shipped_methods_is_named_on_a_track_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workspace, "_ROOT", tmp_path)
+    files = [tmp_path / "baselines" / "learning" / f"{name}.py" for name in "abcd"]
+    files[0].parent.mkdir(parents=True)
+    for file in files:
+        file.write_text("one")
+    git(tmp_path, "init", "--quiet")
+    commit(tmp_path)
+    arguments = parse([*START, "tiny-sokoban", "--out", str(tmp_path / "run")])
+    off, _ = _open_run(arguments)
+    on = replace(off, track=load_track("sokoban-standard").claim)
+    assert changed_text(on) is None
+    for file in files:
+        file.write_text("two")
+    assert changed_text(off) is None
+    said = changed_text(on)
+    assert said is not None
+    shown = ", ".join(f"baselines/learning/{name}.py" for name in "abc")
+    assert f"has changed {shown} and others, but the log will just call the method grpo: " in said
