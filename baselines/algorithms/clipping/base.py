@@ -168,7 +168,7 @@ class Clipping(Choice):
                     f"the clipping {self.name} gives {name} of {part.dtype} instead of bools"
                 )
         wrong = ~found.losses.isfinite() & batch.counted
-        if batch.unmoved and wrong.any():
+        if wrong.any() and batch.unmoved:
             raise UserError(
                 f"the clipping {self.name} ({type(self).__qualname__}) gives losses that are not "
                 f"finite for {int(wrong.sum())} of {int(batch.counted.sum())} tokens, whose "
