@@ -8,7 +8,7 @@ not import `baselines`.
 import math
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import PurePosixPath
@@ -135,6 +135,22 @@ def command_text(words: Sequence[str]) -> str:
 def reproduction_folder(entry: str) -> str:
     """Where `arlarena-bench reproduce` puts what it makes of an entry, if nobody says otherwise."""
     return f"runs/reproduce-{entry}"
+
+
+def reproduce_text(entry: str, plugins: Sequence[str]) -> str:
+    """The command that makes an entry again, in a clone of this project.
+
+    Args:
+        entry: Name of its folder.
+        plugins: What its training logs call the plug-ins of its runs.
+    """
+    code = (word for name in plugins for word in ("--plugin", name))
+    return command_text((PROGRAM, "reproduce", f"submissions/{entry}", *code))
+
+
+def plugins_of(logs: Iterable[TrainingLog | None]) -> tuple[str, ...]:
+    """What training logs call the plug-ins of their runs, each once."""
+    return tuple(dict.fromkeys(name for log in logs if log for name in log.start.plugins))
 
 
 def eval_words(model: str | None, panels: Sequence[str], options: Sequence[str] = ()) -> Words:

@@ -273,12 +273,15 @@ def _what_else(path: Path) -> str:
     """What a folder without a manifest is, and what to do with it."""
     if not path.is_dir():
         return "there is no such folder" if not path.exists() else "it is a file"
+    runs = sorted(manifest.parent for manifest in path.glob(f"*/{MANIFEST}"))
     if (path / "training_log.jsonl").exists():
+        how = f"`eval --model {path / 'last'}` evaluates its weights"
+        if runs:
+            how = f"{runs[0]} is an evaluation of its weights: name that"
         return (
             f"it has no {MANIFEST}; it is the folder of a training run: `plot` and `stability` "
-            f"read it, `eval --model {path / 'last'}` evaluates its weights"
+            f"read it, {how}"
         )
-    runs = sorted(manifest.parent for manifest in path.glob(f"*/{MANIFEST}"))
     if runs:
         return f"it has no {MANIFEST}, but holds {len(runs)} runs, such as {runs[0]}: name one"
     return f"it has no {MANIFEST}"

@@ -1,5 +1,6 @@
 """`about.yaml`: what authors write about a submission before its folder is created."""
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -46,6 +47,9 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "weights": "weights: https://huggingface.co/OWNER/NAME",
 }
 
+_NO_DOMAIN: Final = re.compile(r"[^@/\s]+@[^@\s.]*")
+"""An e-mail address whose domain has no dot."""
+
 Kind = Literal["policy", "init", "trained"]
 
 
@@ -85,6 +89,8 @@ def read_about(
         faults.append(Fault("", problem))
     if isinstance(method, dict):
         about["method"] = {"code": None, "paper": None, **method, "kind": kind}
+    if _NO_DOMAIN.fullmatch(str(written.get("contact"))):
+        faults.append(Fault("contact", "is not a whole e-mail address", of_shape=True))
     about |= {"schema_version": SCHEMA_VERSION, "date": day}
     for name in ("checkpoints", "files"):
         about.pop(name, None)

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from benchmark.archive import compress
-from benchmark.commands_of_entry import commands_of, reproduction_folder
+from benchmark.commands_of_entry import commands_of, plugins_of, reproduce_text, reproduction_folder
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.summarize import summarize
 from benchmark.evaluation.summary import summary_json
@@ -102,7 +102,8 @@ def prepare(
             }
         )
     commands = _commands(parts, folder.name)
-    return _write(folder, {**about, "checkpoints": checkpoints}, files, commands, judge)
+    again = reproduce_text(folder.name, plugins_of(part.log for part in parts))
+    return _write(folder, {**about, "checkpoints": checkpoints}, files, commands, again, judge)
 
 
 def _foreign_files(part: RunUpload) -> dict[str, tuple[bytes, int | None]]:
@@ -161,6 +162,7 @@ def _write(
     about: Mapping[str, Any],
     files: Mapping[str, tuple[bytes, int | None]],
     commands: Sequence[str],
+    again: str,
     judge: Callable[[Path], Sequence[Finding]] | None,
 ) -> Submission:
     """Write everything, or nothing."""
@@ -178,7 +180,7 @@ def _write(
     except ValidationError as error:
         faults = "; ".join(fault.text for fault in faults_of(error, Submission))
         raise UserError(f"{SUBMISSION}: {faults}") from error
-    readme = _readme(submission, folder.name, commands).encode()
+    readme = _readme(submission, folder.name, commands, again).encode()
     digest = hashlib.sha256(readme).hexdigest()
     stored = StoredFile(path=README, bytes=len(readme), sha256=digest)
     submission = submission.model_copy(update={"files": (*submission.files, stored)})
@@ -189,7 +191,7 @@ def _write(
     fresh = around / folder.name
     try:
         if folder.exists():
-            raise UserError(f"{folder} already exists; choose another name")
+            raise UserError(f"{folder} already exists: remove it to prepare it again")
         for name, content in {**contents, README: readme, SUBMISSION: stated}.items():
             (fresh / name).parent.mkdir(parents=True, exist_ok=True)
             write_atomically(fresh / name, content)
@@ -203,7 +205,7 @@ def _write(
     return submission
 
 
-def _readme(submission: Submission, folder: str, commands: Sequence[str]) -> str:
+def _readme(submission: Submission, folder: str, commands: Sequence[str], again: str) -> str:
     """The folder's README, from what `submission.json` says."""
     method, data, init = submission.method, submission.training_data, submission.init
     return Template(TEMPLATE.read_text("utf-8")).substitute(
@@ -220,6 +222,7 @@ def _readme(submission: Submission, folder: str, commands: Sequence[str]) -> str
         paper=method.paper or "not given",
         training_data=data.statement if data else "None: this is a policy without weights.",
         commands="\n".join(["```", *commands, "```"]),
+        reproduce=again,
         program=PROGRAM,
         folder=folder,
     )

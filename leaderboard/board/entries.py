@@ -5,7 +5,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from benchmark.commands_of_entry import TrainCommandOf, commands_of, reproduction_folder
+from benchmark.commands_of_entry import (
+    TrainCommandOf,
+    commands_of,
+    plugins_of,
+    reproduction_folder,
+)
 from benchmark.evaluation.manifest import ENGINE_FACTS, Manifest
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.evaluation.summary import PanelKey as Key
@@ -114,6 +119,7 @@ def row_of(
         submission_sha256=hashlib.sha256((entry.folder / SUBMISSION).read_bytes()).hexdigest(),
         sparks=tuple(map(spark_of, curves)),
         foreign=stability_row(foreign) if foreign else None,
+        plugins=plugins_of(point.log for point in entry.checkpoints),
         curves=curves,
         outcomes=tuple(_outcomes(entry, key) for key in entry.checkpoints[0].panels),
     )

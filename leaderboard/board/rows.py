@@ -235,6 +235,7 @@ class BoardRow:
         panels: In the order of play.
         stability: None without training logs.
         foreign: The same from logs of another trainer, never compared with it; None without.
+        plugins: What its training logs call the plug-ins of its runs.
         submission_sha256: Hash of its `submission.json`, which names all of its files.
         sparks: The success curves of its training runs, by seed; none without logs.
     """
@@ -263,6 +264,7 @@ class BoardRow:
     submission_sha256: str
     sparks: tuple[Spark, ...] = ()
     foreign: Stability | None = None
+    plugins: tuple[str, ...] = ()
 
     @property
     def method(self) -> str:

@@ -112,6 +112,11 @@ def test_a_folder_that_is_no_run_is_told_what_it_is(
     err = capsys.readouterr().err
     assert "is the folder of a training run: `plot` and `stability` read it" in err
     assert f"`eval --model {training / 'last'}` evaluates its weights" in err
+    benchmark.evaluate(engine="random", tasks="sokoban", limit=1, out=training / "eval")
+    capsys.readouterr()
+    assert main(["compare", str(training), str(tmp_path)]) == 2
+    named = f"{training / 'eval'} is an evaluation of its weights: name that"
+    assert named in capsys.readouterr().err
     benchmark.evaluate(engine="random", tasks="sokoban", limit=1, out=tmp_path / "r")
     capsys.readouterr()
     assert main(["report", str(tmp_path)]) == 2

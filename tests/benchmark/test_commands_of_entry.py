@@ -10,6 +10,8 @@ from benchmark.commands_of_entry import (
     TrainCommand,
     commands_of,
     first_difference,
+    plugins_of,
+    reproduce_text,
 )
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.protocol import THINKING, PanelProtocol
@@ -223,3 +225,15 @@ def test_a_log_that_ends_before_differs_there(tmp_path: Path) -> None:
     short = log_of(tmp_path, *lines()[:2], name="short")
     assert first_difference(one, short) == LogDifference(2, "lines", "update of 2", "ends before")
     assert first_difference(short, one) == LogDifference(2, "lines", "ends before", "update of 2")
+
+
+def test_an_entry_is_made_again_with_its_plugins(tmp_path: Path) -> None:
+    plain = log_of(tmp_path)
+    start = start_line() | {"plugins": {"rank.py": WEIGHTS, "pkg.more": WEIGHTS}}
+    own = read_training_log(write_log(tmp_path / "own.jsonl", [start]))
+    assert plugins_of([plain, None]) == ()
+    assert plugins_of([own, None, own]) == ("rank.py", "pkg.more")
+    assert reproduce_text("20260101_a", ()) == "arlarena-bench reproduce submissions/20260101_a"
+    assert reproduce_text("20260101_a", ("rank.py", "pkg.more")) == (
+        "arlarena-bench reproduce submissions/20260101_a --plugin rank.py --plugin pkg.more"
+    )

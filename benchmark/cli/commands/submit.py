@@ -7,7 +7,7 @@ import tempfile
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from benchmark.cli.from_baselines import (
     train_command,
 )
 from benchmark.cli.say import say
+from benchmark.commands_of_entry import plugins_of
 from benchmark.evaluation.run_folder import MANIFEST
 from benchmark.evaluation.summarize import summarize
 from benchmark.files import write_atomically
@@ -30,6 +31,7 @@ from benchmark.stats.formatting import percent_text
 from benchmark.submissions.about import WRITTEN, Kind, read_about
 from benchmark.submissions.badges import Badges, badges_of
 from benchmark.submissions.check import CheckResult, check_submission, read_others
+from benchmark.submissions.checks.changes import drafts_in
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.results import early_stops, panel_results
 from benchmark.submissions.draft import FILL_IN, draft
@@ -67,6 +69,8 @@ WIDTH: Final = 100
 """Columns of a table on the terminal."""
 MAX_CELL: Final = 28
 """Columns of a cell that is not the last of its line."""
+MAX_OTHER: Final = 44
+"""The same of what an entry is compared with: its name, with the track at its end."""
 MAX_SEEDS: Final = 24
 """Columns of the numbers of all seeds; of more only the ends are shown."""
 
@@ -109,6 +113,8 @@ def _init(arguments: argparse.Namespace) -> int:
     seeds = ["--seeds", ",".join(map(str, arguments.seeds))] if arguments.seeds else []
     out = f"submissions/{datetime.now(UTC):%Y%m%d}_my-method"
     words = [*arguments.run, *logs, *maps, *seeds, "--about", str(path), "--out", out]
+    for note in filter(None, (log_note(parts, kind), plugin_note(parts))):
+        say(note)
     say(f"{path}: {text.count(FILL_IN) - 1} lines to fill in, then:")
     say(f"arlarena-bench submit prepare {shlex.join(words)}")
     return 0
@@ -126,9 +132,7 @@ def _parts(arguments: argparse.Namespace) -> list[RunUpload]:
     runs += [path for path in given if (path / MANIFEST).exists()]
     logs = [path for path in given if path not in runs]
     if not runs:
-        raise UserError(
-            f"submit {arguments.action}: give at least one run folder written by `eval`"
-        )
+        raise UserError("give at least one run folder written by `eval`")
     return parts_of(runs, logs, arguments.seeds, arguments.map)
 
 
@@ -141,10 +145,10 @@ def _prepare(arguments: argparse.Namespace) -> int:
             f"submissions/{datetime.now(UTC):%Y%m%d}_my-method"
         )
     if folder.exists():
-        raise UserError(f"{folder} already exists; choose another name")
+        raise UserError(f"{folder} already exists: remove it to prepare it again")
     parts = _parts(arguments)
     kind = _kind(parts)
-    day = f"{folder.name[:4]}-{folder.name[4:6]}-{folder.name[6:8]}"
+    day = _day(folder)
     file = Path(arguments.about)
     about = read_about(file, kind, day, lambda name: find_model(name).identity)
     findings: list[Finding] = []
@@ -164,12 +168,53 @@ def _prepare(arguments: argparse.Namespace) -> int:
     say(_table(PART_HEAD, [_part_row(part) for part in parts]))
     runs = counted(sum(len(part.runs) for part in parts), "run")
     say(f"{folder}: {counted(len(parts), 'checkpoint')}, {runs}")
-    if note := init_note(about):
+    for note in filter(None, (init_note(about), log_note(parts, kind))):
+        say(note)
+    if about["method"]["code"] is None and (note := plugin_note(parts)):
         say(note)
     for finding in findings:
         say(f"note: rejected until maintainers have played it again: {finding.text}")
     say(f"review {folder / SUBMISSION}, then run: arlarena-bench submit check {folder}")
     return 0
+
+
+def _day(folder: Path) -> str:
+    """The day that a submission's folder names, ISO 8601.
+
+    Raises:
+        UserError: There is no such day.
+    """
+    day = f"{folder.name[:4]}-{folder.name[4:6]}-{folder.name[6:8]}"
+    try:
+        date.fromisoformat(day)
+    except ValueError as error:
+        raise UserError(
+            f"--out {folder}: its name begins with the day of the submission, but there is no day "
+            f"{day}; today is {datetime.now(UTC):%Y%m%d}"
+        ) from error
+    return day
+
+
+def log_note(parts: Sequence[RunUpload], kind: Kind) -> str:
+    """What trained weights lack without training logs; empty where nothing is missing."""
+    if kind != "trained" or any(part.log or part.foreign for part in parts):
+        return ""
+    return (
+        "note: without --training-log, the entry is not on a track and has no stability; the log "
+        "may be beside the weights"
+    )
+
+
+def plugin_note(parts: Sequence[RunUpload]) -> str:
+    """What to say of runs with plug-ins, whose code is not part of an entry; empty without any."""
+    names = plugins_of(part.log for part in parts)
+    if not names:
+        return ""
+    plugins = "plug-in" if len(names) == 1 else "plug-ins"
+    return (
+        f"note: trained with {plugins} {', '.join(names)}: give method.code, or nobody can "
+        "reproduce it"
+    )
 
 
 def init_note(about: Mapping[str, Any]) -> str:
@@ -186,7 +231,9 @@ def init_note(about: Mapping[str, Any]) -> str:
 def _objections(fresh: Path, around: Path) -> tuple[Finding, ...]:
     """What the check says of a folder, all but the replay."""
     others = read_others(around) if around.is_dir() else ()
-    context = context_here(others=others, reruns=read_reruns(around), replay=False)
+    context = context_here(
+        others=others, drafts=drafts_in(around), reruns=read_reruns(around), replay=False
+    )
     return check_submission(fresh, context).findings
 
 
@@ -286,7 +333,7 @@ def _numbers(entry: Entry, badges: Badges, compared: Sequence[ComparedEntry]) ->
         (panel, f"{what} ({name})", found)
         for panel, what, name, found in difference_rows(entry, results, compared)
     ]
-    parts.append(_table(DIFFERENCE_HEAD, differences) if differences else ALONE)
+    parts.append(_table(DIFFERENCE_HEAD, differences, MAX_OTHER) if differences else ALONE)
     return "\n\n".join(parts) + "\n"
 
 
@@ -301,9 +348,9 @@ def _span(numbers: str) -> str:
     return f"{of[0]} to {of[-1]}"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], longest: int = MAX_CELL) -> str:
     """Columns for the terminal: the last one goes on below itself, the others are cut."""
-    cells = [[on_one_line(cell, MAX_CELL) for cell in row[:-1]] for row in (head, *rows)]
+    cells = [[on_one_line(cell, longest) for cell in row[:-1]] for row in (head, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     before = sum(widths) + 2 * len(widths)
     lines = []
@@ -324,7 +371,11 @@ def _judged(
         raise UserError("--head and --repository need --base")
     others = read_others(around, folder) if around.is_dir() else ()
     context = context_here(
-        others=others, reruns=reruns, env_processes=arguments.env_processes, hub=True
+        others=others,
+        drafts=drafts_in(around),
+        reruns=reruns,
+        env_processes=arguments.env_processes,
+        hub=True,
     )
     verdict = check_submission(
         folder,

@@ -115,6 +115,26 @@ def _blob_name(path: Path, digits: int) -> str:
     return digest.hexdigest()
 
 
+def drafts_in(submissions: Path) -> dict[str, Path]:
+    """Submissions that the last commit around them does not have, by name.
+
+    Args:
+        submissions: The folder of submissions.
+
+    Returns:
+        Nothing where git cannot say, as outside of a clone.
+    """
+    try:
+        clone = Repository.around(submissions)
+        place = submissions.resolve().relative_to(clone.git_dir.parent)
+        blobs = clone.files(clone.commit("HEAD", "HEAD"), place.as_posix())
+    except (UserError, Rejected):
+        return {}
+    committed = {Path(blob.path).relative_to(place).parts[0] for blob in blobs}
+    there = {path.name: path for path in submissions.iterdir()} if submissions.is_dir() else {}
+    return {name: path for name, path in there.items() if name not in committed}
+
+
 def changes_of(clone: Repository, base: str, head: str) -> list[Change]:
     """What a branch changes, whatever the base has become since.
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from benchmark.logs.lines import Start
@@ -29,6 +30,7 @@ class Context:
     Attributes:
         inits: SHA-256 of the registered inits by name, where it is pinned.
         others: Existing submissions, read one by one.
+        drafts: Folders of those that no commit has, by name: earlier attempts of the author's.
         shipped: Number of weights of the inits that come with this project, by name.
         tracks: All tracks that a log can claim, by name.
         method_fault: Looks at the method of logs on a track; None to leave it out.
@@ -64,6 +66,7 @@ class Context:
     build_until: float = math.inf
     unfinished: bool = False
     hub: bool = False
+    drafts: Mapping[str, Path] = field(default_factory=dict)
     sound: bool = True
     replayed: int = 0
     doubts: int = 0

@@ -17,6 +17,7 @@ differently.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, product
 from typing import Final, NamedTuple
 
@@ -90,6 +91,9 @@ def check_copies(entry: Entry, context: Context) -> list[Finding]:
         starts += other.starts
         if len(findings) == before:
             findings += _check_order(entry, mine, logs, other, context)
+        if draft := context.drafts.get(folder):
+            fix = f"remove your earlier {draft}"
+            findings[before:] = [replace(finding, fix=fix) for finding in findings[before:]]
     for point in entry.checkpoints:
         if point.log is not None:
             findings += check_begins(point, point.log, starts)

@@ -102,7 +102,10 @@ def check_dates(entry: Entry, today: date) -> list[Finding]:
     findings = []
     day = date.fromisoformat(entry.submission.date)
     if day - today > ANYWHERE:
-        problem, fix = f"{day} is in the future", "give the day of the submission"
+        problem, fix = (
+            f"{day} is in the future",
+            "give the day of the submission, also in the folder's name",
+        )
         findings.append(Finding(SUBMISSION, "date", problem, fix))
     began = {f"{run.path}/run.json": run.manifest.created for run in entry.runs}
     logs = [point.log for point in entry.checkpoints if point.log is not None]

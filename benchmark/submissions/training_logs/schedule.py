@@ -74,7 +74,8 @@ def check_schedule(log: TrainingLog) -> Iterator[Finding]:
             f"ends at update {last}, but the configuration says {schedule.updates}, and "
             "nothing in the log justifies an early stop"
         )
-        yield Finding(file, "updates", problem, WHOLE)
+        fix = f"{WHOLE}; the same train command resumes"
+        yield Finding(file, "updates", problem, fix)
         return
     if schedule.every is None and log.validations:
         problem = "there are validations, but the configuration says none"

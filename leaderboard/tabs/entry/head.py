@@ -5,6 +5,7 @@ from statistics import fmean
 
 from markupsafe import Markup
 
+from benchmark.commands_of_entry import reproduce_text
 from benchmark.stats.paired import mean_success
 from leaderboard.board.board import Board
 from leaderboard.board.curves import SECONDS
@@ -44,7 +45,7 @@ def _reproduce(board: Board, row: BoardRow) -> Markup:
     where = outside(board.facts.repository, "the repository") or "the repository"
     said = joined(["Reproduce it in a clone of ", where, cost, "."])
     return element("p", said, "lb-note lb-above") + copied(
-        f"arlarena-bench reproduce submissions/{row.id}", "reproduce it"
+        reproduce_text(row.id, row.plugins), "reproduce it"
     )
 
 

@@ -5,8 +5,10 @@ from typing import Final
 
 from markupsafe import Markup
 
+from benchmark.commands_of_entry import reproduce_text
 from leaderboard.board.rows import BoardRow
 from leaderboard.page.markup import (
+    NOTHING,
     Head,
     Piece,
     block,
@@ -60,10 +62,19 @@ def reproduce(row: BoardRow) -> Markup:
             ),
             copied(f"arlarena-bench submit check {entry}", "the check"),
             note(_about(row)),
-            copied(f"arlarena-bench reproduce {entry}", "the reproduction"),
+            copied(reproduce_text(row.id, row.plugins), "the reproduction"),
+            note(_code(row)) if row.plugins else NOTHING,
             note("It runs these commands, which --dry-run prints:"),
             block("\n".join(commands), "commands, one by one"),
         ]
+    )
+
+
+def _code(row: BoardRow) -> str:
+    """What a reproduction needs of the authors where training runs had plug-ins."""
+    return (
+        f"An entry contains no code: get {', '.join(row.plugins)} from the authors first. The "
+        "training logs have its hash. Without it, nothing can be trained again."
     )
 
 

@@ -70,6 +70,13 @@ def test_what_is_left_out_is_null(tmp_path: Path) -> None:
     assert said.init == INIT
 
 
+def test_an_e_mail_address_is_a_whole_one(tmp_path: Path) -> None:
+    said = mistakes(tmp_path, POLICY | {"contact": "jane@doe"})
+    assert said == ": contact: is not a whole e-mail address, such as `contact: name@lab.edu`"
+    for contact in ("@jane", "Jane Doe, jane @ lab", "jane@doe.org", "https://example.org/@jane"):
+        assert read(tmp_path, POLICY | {"contact": contact})["contact"] == contact
+
+
 def test_all_mistakes_are_named_at_once_with_examples(tmp_path: Path) -> None:
     about = {
         "naem": "x",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchmark.archive import compress
-from benchmark.cli.commands.submit import PART_HEAD, _table
+from benchmark.cli.commands.submit import MAX_OTHER, PART_HEAD, _table
 from benchmark.cli.main import main
 from benchmark.evaluation.run_folder import read_manifest, read_run
 from benchmark.logs.training_log import read_training_log
@@ -39,6 +39,7 @@ def test_what_was_packed_is_listed_however_long_its_names_are() -> None:
     )
     head, first, second = lines.splitlines()
     assert head.endswith("log") and first.endswith("log.jsonl") and second.startswith("1  ")
+    assert LONG not in first and LONG in _table(("a", "b"), [(LONG, "x")], MAX_OTHER)
 
 
 ABOUT = """\
@@ -248,7 +249,7 @@ def test_a_folder_that_is_there_stays(policy: Path, tmp_path: Path) -> None:
     before = list_files(copy.folder)
     manifest = read_manifest(policy / "runs" / "r0")
     part = RunUpload(0, manifest.model, (Played(policy, manifest, ()),), None)
-    with pytest.raises(UserError, match="already exists; choose another name"):
+    with pytest.raises(UserError, match="already exists: remove it to prepare it again"):
         prepare([part], about(), copy.folder)
     assert list_files(copy.folder) == before
     assert [path.name for path in tmp_path.iterdir()] == [copy.folder.name]

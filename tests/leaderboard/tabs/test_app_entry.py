@@ -156,7 +156,7 @@ def test_a_shell_does_not_execute_what_a_submission_calls_itself() -> None:
     row = replace(row_of("folder", "x"), id="$(id); a")
     said = text_of(str(reproduce(row)))
     assert "submit check submissions/'$(id); a'" in said
-    assert "reproduce submissions/'$(id); a'" in said
+    assert "reproduce 'submissions/$(id); a'" in said
 
 
 def test_hashes_can_be_copied_whole() -> None:

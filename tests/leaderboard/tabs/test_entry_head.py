@@ -46,6 +46,8 @@ def test_numbers_at_a_glance(boards: Boards) -> None:
     assert "training 15 min a seed" in said
     assert "arlarena-bench reproduce submissions/20260101_a Copy" in said
     assert "Reproduce it in a clone of the repository: 2 seeds, 15 min each." in said
+    with_code = entry_head(boards(replace(row, plugins=("rank.py",))), STATE)
+    assert "reproduce submissions/20260101_a --plugin rank.py Copy" in text_of(with_code)
     spec = json.loads(entry_curve(board, STATE)["plot"])
     assert [each["y"] for each in spec["data"]["values"]] == [20, 50]
 

@@ -14,6 +14,7 @@ from benchmark.submissions.reading.folder import read_submission
 from tasks.seeding import sha256_text, stable_seed
 from tests.benchmark.submissions.few_levels import EPISODES
 from tests.benchmark.submissions.test_about import POLICY, TRAINED
+from tests.support.submissions.repositories import commit, with_submission
 from tests.support.submissions.small import played_by, training_lines
 from tests.support.training.logs import write_log
 
@@ -175,4 +176,66 @@ def test_an_init_that_nobody_can_look_at_is_said() -> None:
 
 def test_no_run_at_all(given: Given, capsys: pytest.CaptureFixture[str]) -> None:
     assert given.prepare("--training-log", given.logs[0]) == 2
-    assert "give at least one run folder" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said == (
+        "arlarena-bench submit prepare: give at least one run folder written by `eval`\n"
+    )
+
+
+def test_the_folder_names_a_day(given: Given, capsys: pytest.CaptureFixture[str]) -> None:
+    given.out = given.root / "20261330_mine"
+    assert given.prepare(*given.runs, "--seeds", "0,1") == 2
+    assert "--out " in (said := capsys.readouterr().err)
+    assert "20261330_mine: its name begins with the day of the submission, but there is " in said
+
+
+def test_what_is_missing_without_logs_is_said(
+    given: Given, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert given.prepare(*given.runs, "--seeds", "0,1") == 0
+    assert "note: without --training-log, the entry is not on a track" in capsys.readouterr().out
+
+
+def test_an_earlier_attempt_is_to_be_removed(
+    given: Given, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What no commit has is the author's own; what one has is somebody's entry."""
+    clone = with_submission(given.root / "clone", "submissions/20260101_x/README.md")
+    words = (*given.runs, "--training-log", *given.logs)
+    first = given.out = clone / "submissions" / "20260102_first"
+    assert given.prepare(*words) == 0
+    assert given.prepare(*words) == 2
+    assert f"{first} already exists: remove it to prepare it again" in capsys.readouterr().err
+    given.out = clone / "submissions" / "20260102_second"
+    assert given.prepare(*words) == 1
+    *found, last = capsys.readouterr().out.splitlines()
+    assert found and all(line.endswith(f"; remove your earlier {first}") for line in found)
+    assert last.endswith(f"{len(found)} findings to fix first")
+    commit(clone)
+    assert given.prepare(*words) == 1
+    said = capsys.readouterr().out
+    assert "choose another name" in said and "remove your earlier" not in said
+
+
+def test_plugins_are_asked_for(given: Given, capsys: pytest.CaptureFixture[str]) -> None:
+    """Their code is not part of an entry: the command names them, and a note asks for it."""
+    for log in given.logs:
+        start, *rest = Path(log).read_text().splitlines()
+        named = {**json.loads(start), "plugins": {"rank.py": sha256_text("code")}}
+        Path(log).write_text("\n".join([json.dumps(named), *rest, ""]))
+    words = (*given.runs, "--training-log", *given.logs)
+    note = "note: trained with plug-in rank.py: give method.code, or nobody can reproduce it"
+    assert main(["submit", "init", *words, "--out", str(given.root / "first.yaml")]) == 0
+    assert note in capsys.readouterr().out
+    assert given.prepare(*words) == 0
+    assert note in capsys.readouterr().out
+    readme = (given.out / "README.md").read_text()
+    assert f"reproduce submissions/{given.out.name} --plugin rank.py` trains again" in readme
+    given.out = given.root / "again" / given.out.name
+    given.about["method"] = {
+        "recipe": "grpo",
+        "description": "As it is.",
+        "code": "https://example.com/rank",
+    }
+    assert given.prepare(*words) == 0
+    assert "method.code" not in capsys.readouterr().out
