@@ -8,6 +8,7 @@ import shutil
 import stat
 import tempfile
 from pathlib import Path
+from typing import Final
 
 _OF_A_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO}
 
@@ -70,6 +71,10 @@ def open_no_link(path: Path, flags: int) -> int:
     return descriptor
 
 
+LOCK: Final = ".lock"
+"""File in a folder that is locked while a process works there; it stays."""
+
+
 def lock_folder(folder: Path) -> int:
     """Keep other processes off a folder until the descriptor is closed.
 
@@ -80,7 +85,7 @@ def lock_folder(folder: Path) -> int:
         BlockingIOError: Another process has locked it.
         OSError: The folder cannot be written.
     """
-    descriptor = open_no_link(folder / ".lock", os.O_CREAT | os.O_WRONLY)
+    descriptor = open_no_link(folder / LOCK, os.O_CREAT | os.O_WRONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -24,12 +24,16 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "--model-base-url": "--endpoint",
     "--lr": "--set",
     "--learning-rate": "--set",
+    "--update": "--set",
+    "--updates": "--set",
 }
 """Options that other programs have, and what does the same here."""
 HINTS: Final[Mapping[str, str]] = {
     "--device": "CUDA_VISIBLE_DEVICES chooses devices",
     "--learning-rate": "write --set optimization.learning_rate=1e-4",
     "--lr": "write --set optimization.learning_rate=1e-4",
+    "--update": "write --set optimization.updates=200",
+    "--updates": "write --set optimization.updates=200",
 }
 SHARED: Final = ("set", "data", "env_processes")
 """Options that many commands share and few people need."""

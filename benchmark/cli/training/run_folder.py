@@ -5,10 +5,10 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from benchmark.cli.training.processes import is_main
-from benchmark.files import lock_folder
+from benchmark.files import LOCK, lock_folder
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.track_schema import OPEN, TrackClaim
 from tasks.errors import UserError
@@ -16,6 +16,33 @@ from tasks.texts import digest_text
 
 if TYPE_CHECKING:
     from baselines.config.run import TrainingRun
+
+
+BEFORE: Final = frozenset((".txt", ".log", ".out", ".err", ".json"))
+"""Ends of names of files that a study or a scheduler writes before a run begins."""
+
+
+def refuse_other_files(folder: Path) -> None:
+    """Keep a new run out of a folder that somebody has for other things.
+
+    Args:
+        folder: Of the run. One that a run has begun in is fine, whatever else it holds.
+
+    Raises:
+        UserError: It holds files and no run.
+    """
+    from baselines.tracks.tuning import TUNING
+    from baselines.training.checkpoints import LAST
+
+    if not folder.is_dir() or any((folder / n).exists() for n in (LOCK, LOG, LAST, TUNING)):
+        return
+    visible = (path for path in sorted(folder.iterdir()) if not path.name.startswith("."))
+    for path in visible:
+        if path.is_file() and path.suffix not in BEFORE:
+            raise UserError(
+                f"{folder} holds other files, such as {path.name}, and not a run; choose another "
+                "--out"
+            )
 
 
 def check_folder(training: "TrainingRun", sharded: bool, settled: bool) -> None:

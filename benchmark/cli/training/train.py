@@ -42,7 +42,12 @@ from benchmark.cli.training.on_track import (
     track_init,
 )
 from benchmark.cli.training.processes import is_main, process_count
-from benchmark.cli.training.run_folder import check_folder, earlier_lines, locked
+from benchmark.cli.training.run_folder import (
+    check_folder,
+    earlier_lines,
+    locked,
+    refuse_other_files,
+)
 from benchmark.cli.training.signals import StopSignals
 from benchmark.cli.training.texts import closing_lines, config_text, title
 from benchmark.engines.choose import choose_kind
@@ -110,6 +115,8 @@ def run(arguments: argparse.Namespace) -> int:
     whole, planned = arguments, plan_run(arguments)
     training, track, plan = planned.training, planned.track, planned.plan
     arguments, processes = planned.arguments, planned.processes
+    if is_main():
+        refuse_other_files(training.folder)
     check_trackers(arguments.tracker)
     check_engine(training, arguments, processes)
     check_run(training, processes)

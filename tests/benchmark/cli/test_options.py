@@ -45,6 +45,7 @@ def refused(capsys: pytest.CaptureFixture[str], words: str) -> str:
         ("eval -m ckpt", "did you mean --model?"),
         ("eval my-ckpt", "unexpected 'my-ckpt'; did you mean --model my-ckpt?"),
         ("train --recipe grpo --learning-rate 1", "--set optimization.learning_rate=1e-4"),
+        ("train --recipe grpo --update 2", "--set optimization.updates=200"),
         (
             "submit prepare x --about a --out y",
             "arlarena-bench submit prepare: --out y: the folder",

@@ -13,10 +13,11 @@ from baselines.tracks.registry import load_track
 from benchmark.cli.main import EXIT_USER_ERROR, main, parse
 from benchmark.cli.training import early_checks
 from benchmark.cli.training.early_checks import changed_text, check_run, inert_text
+from benchmark.cli.training.run_folder import refuse_other_files
 from benchmark.cli.training.train import _open_run
 from benchmark.versions import install_text
 from tasks.errors import UserError
-from tests.support.submissions.repositories import commit, git
+from tests.support.submissions.repositories import commit, git, put
 
 START = ("train", "--recipe", "grpo", "--init")
 
@@ -45,6 +46,30 @@ def test_what_would_end_a_run_late_is_refused_at_once(
     assert f"needs torchao: {install_text('gpu')}" in said
     said = refused(capsys, tmp_path, *tiny, "optimization.lora.rank=8")
     assert f"needs peft: {install_text('lora')}" in said
+
+
+def test_a_run_does_not_begin_among_other_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "mine"
+    # What a study, a launcher or a scheduler leaves before a run begins.
+    for name in ("servers/server-0.log", "output.txt", "study.json", "slurm-1.out", ".git/config"):
+        put(folder, name)
+    refuse_other_files(folder)
+    refuse_other_files(tmp_path / "none")
+    put(folder, "rank.py")
+    before = sorted(folder.rglob("*"))
+    words = (*START, "tiny-sokoban", "--dry-run", "--out", str(folder))
+    assert main(words) == EXIT_USER_ERROR
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert f"{folder} holds other files, such as rank.py, and not a run; choose another" in said
+    assert sorted(folder.rglob("*")) == before
+    # A run has begun there, or its rate was being tuned.
+    for name in (".lock", "training_log.jsonl", "last/model.safetensors", "tuning/0.001/.lock"):
+        put(folder, name)
+        refuse_other_files(folder)
+        (folder / name).unlink()
+        shutil.rmtree(folder / "last", ignore_errors=True)
 
 
 def test_an_init_without_its_tokenizer_is_refused_before_engines_start(
