@@ -1,6 +1,6 @@
 """This project's own submissions: scripted policies, shipped inits, and the recipes of a study.
 
-    python scripts/own_entries.py [policies] [inits] [study] --date 20270102
+    python scripts/own_entries.py [policies] [inits] [study] --date YYYYMMDD
 
 Everything is done with the commands that anybody uses: `arlarena-bench eval`, which goes on where
 it was stopped, `submit prepare` and `submit check`. The entries of a study come from its finished

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
@@ -63,6 +64,8 @@ def _build(arguments: argparse.Namespace) -> int:
     source = _source(arguments)
     for option in ("source", "repository"):
         _check_address(option, getattr(arguments, option))
+    for folder in filter(None, (arguments.out, arguments.eval_results)):
+        _try(Path(folder))
     queue = read_queue(Path(arguments.queue)) if arguments.queue else None
     origin = Origin(arguments.repository, arguments.commit, arguments.date, _grid(), queue)
     archives = [Path(path) for path in arguments.archive] or None
@@ -92,6 +95,20 @@ def _build(arguments: argparse.Namespace) -> int:
     say(f"{len(built.accepted)} entries: {parquet} and {json}")
     say(f"show them: arlarena-bench leaderboard serve --board {parquet}")
     return 1 if built.refused or odd else 0
+
+
+def _try(folder: Path) -> None:
+    """Check that files can be written into a folder, which is made if it is not there.
+
+    Raises:
+        UserError: They cannot.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UserError(f"{folder} cannot be written: {error.strerror}") from error
 
 
 def _grid() -> "Grid":

@@ -211,6 +211,17 @@ def dropped(copy: Copy) -> None:
     copy.records(lambda records: records[1:])
 
 
+def test_a_folder_that_cannot_be_written_is_said_before_anything_is_checked(
+    submissions: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copied(submissions / POLICY, folder)
+    file = tmp_path / "file"
+    file.touch()
+    assert main(["leaderboard", "build", "--submissions", str(folder), "--out", f"{file}/b"]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said == f"arlarena-bench leaderboard build: {file}/b cannot be written: Not a directory"
+
+
 @pytest.mark.slow
 def test_what_is_not_accepted_is_named(
     submissions: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
