@@ -8,10 +8,10 @@ from typing import Final, get_args
 
 from baselines.study.chance import RARE
 from baselines.study.claims import Claims
-from baselines.study.pages.markdown import fill, markdown_table, wrapped
+from baselines.study.pages.markdown import fill, markdown_table, wrapped, write_page
 from baselines.study.pages.track_pages import PAGE
 from baselines.study.verdicts import ClaimVerdict, Outcome
-from benchmark.files import write_atomically
+from baselines.tracks import registry
 from tasks.errors import UserError
 from tasks.texts import counted
 
@@ -42,7 +42,7 @@ def write_claims(
     """
     page = results / CLAIMS
     try:
-        write_atomically(page, claims_page(judged, once, listed, source, results).encode())
+        write_page(page, claims_page(judged, once, listed, source, results), results)
     except OSError as error:
         raise UserError(f"{page} cannot be written: {error.strerror}") from error
     return page
@@ -81,7 +81,7 @@ def claims_page(
     return fill(
         TEMPLATE,
         file=source.name,
-        link=Path(os.path.relpath(source, results)).as_posix(),
+        link=Path(os.path.relpath(source, registry.RESULTS)).as_posix(),
         count=len(judged),
         sections=sections,
         corrected=_corrected(judged),

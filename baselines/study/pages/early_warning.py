@@ -17,10 +17,9 @@ from baselines.study.pages.halves import (
     share_text,
     testable,
 )
-from baselines.study.pages.markdown import fill, markdown_table
+from baselines.study.pages.markdown import fill, markdown_table, write_page
 from baselines.study.pages.warning_answer import answer
 from baselines.study.pages.watched import halved_runs, watched_runs
-from benchmark.files import write_atomically
 from benchmark.stability import precursors
 from benchmark.stability.early_warning import (
     SIGNALS,
@@ -98,7 +97,7 @@ def write_early_warning(found: Mapping[str, TrackResults], results: Path) -> Pat
     path = results / PAGE
     try:
         page = early_warning_page(watched_runs(found), halved_runs(found))
-        write_atomically(path, page.encode())
+        write_page(path, page, results)
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from error
     return path

@@ -1,5 +1,7 @@
 """What all pages of results are made of: tables of Markdown, and templates that are filled."""
 
+import os
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -7,8 +9,13 @@ from typing import Any, Final
 
 from jinja2 import Environment, StrictUndefined
 
+from baselines.tracks import registry
+from benchmark.files import write_atomically
+
 WIDTH: Final = 120
 """Columns of a document."""
+_OUTWARD: Final = re.compile(r"\]\((\.\./[^)#]+)")
+"""A relative link out of a page's folder, up to its anchor."""
 
 
 def fill(template: Path, **values: Any) -> str:
@@ -20,6 +27,29 @@ def fill(template: Path, **values: Any) -> str:
     """
     environment = Environment(undefined=StrictUndefined, autoescape=False)  # noqa: S701 - Markdown
     return environment.from_string(template.read_text("utf-8")).render(**values)
+
+
+def write_page(path: Path, text: str, results: Path) -> None:
+    """Write a page of results.
+
+    Args:
+        path: Its file.
+        text: Its content; links to files of this project are those of the shipped page. In another
+            folder of results, they lead to the same files.
+        results: The folder of results.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    shipped = registry.RESULTS / path.parent.relative_to(results)
+
+    def moved(link: re.Match[str]) -> str:
+        target = Path(os.path.normpath(shipped / link[1]))
+        if target.is_relative_to(registry.RESULTS):  # a copy has it, too
+            return link[0]
+        return f"]({Path(os.path.relpath(target, path.parent)).as_posix()}"
+
+    write_atomically(path, _OUTWARD.sub(moved, text).encode())
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

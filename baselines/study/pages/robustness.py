@@ -21,7 +21,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentF
 from baselines.study.cells import Plays
 from baselines.study.current_tracks import CurrentTrack
 from baselines.study.methods import RecipeRuns, Sides, TrackResults, collapse_of
-from baselines.study.pages.markdown import fill, markdown_table
+from baselines.study.pages.markdown import fill, markdown_table, write_page
 from baselines.study.pages.track_pages import PAGE as TRACK_PAGE
 from baselines.tracks import sweeps
 from benchmark.files import write_atomically
@@ -211,7 +211,7 @@ def write_robustness(found: Sequence[Sweep], results: Path) -> Path:
     try:
         for sweep in found:
             write_atomically(results / FIGURE.format(base=sweep.base), robustness_figure(sweep))
-        write_atomically(results / PAGE, robustness_page(found).encode())
+        write_page(results / PAGE, robustness_page(found), results)
     except OSError as error:
         raise UserError(f"{error.filename} cannot be written: {error.strerror}") from error
     return results / PAGE

@@ -1,7 +1,7 @@
 """A track's page: table, curves and verdicts, from finished cells alone."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import compress
 from pathlib import Path
 from typing import Final
@@ -20,7 +20,7 @@ from baselines.study.methods import (
     results_of,
     sides_on,
 )
-from baselines.study.pages.markdown import fill, markdown_table
+from baselines.study.pages.markdown import fill, markdown_table, write_page
 from baselines.study.schema import Cell
 from baselines.study.verdicts import ClaimVerdict, collapsed_text
 from baselines.study.workspace import StudySetting
@@ -79,11 +79,13 @@ def write_pages(
         own = [verdict for verdict in judged if name in verdict.claim.tracks]
         claimed = [verdict.claim for verdict in own if verdict.claim.track == name]
         others = [*beside_other_tracks(results, found, claimed)]
-        content = page_of(setting.current_tracks[name], results, own, others)
+        content = page_of(
+            setting.current_tracks[name], results, own, others, setting.custom.methods
+        )
         curves = figure_bytes(curves_of(logs), plotted(PLOTS, logs))
         try:
             write_atomically(folder / CURVES, curves)
-            write_atomically(folder / PAGE, content.encode())
+            write_page(folder / PAGE, content, setting.results)
         except OSError as error:
             raise UserError(f"{folder} cannot be written: {error.strerror}") from error
         yield folder / PAGE
@@ -143,6 +145,7 @@ def page_of(
     results: TrackResults,
     judged: Sequence[ClaimVerdict],
     others: Sequence[str] = (),
+    custom: Collection[str] = (),
 ) -> str:
     """The page of a track, as Markdown.
 
@@ -151,6 +154,7 @@ def page_of(
         results: What is finished on it, at least one run.
         judged: Verdicts on claims about it.
         others: Tables that compare it with other tracks.
+        custom: Recipes that the study brings itself.
     """
     # Of several tasks their mean comes first.
     groups: list[tuple[PanelKey, ...]] = [(panel,) for panel in results.panels]
@@ -186,17 +190,17 @@ def page_of(
         several_tasks=len(results.panels) > 1,
         halved=[_halved_text(method) for method in methods if method.halved],
         hardware=_hardware(methods),
-        example=_example(methods),
+        example=_example(methods, custom),
     )
 
 
-def _example(methods: Sequence[RecipeRuns]) -> dict[str, str]:
-    """A run to repeat, of a shipped recipe if there is one: what `--recipe` and `--seed` get."""
+def _example(methods: Sequence[RecipeRuns], custom: Collection[str]) -> dict[str, str]:
+    """A run to repeat, of the study's own recipe or a shipped one: what follows `--recipe`."""
+    shipped = names(RECIPES)
     runs = [method.runs[0] for method in methods]
-    shipped = next((run for run in runs if run.cell.recipe in names(RECIPES)), None)
-    if shipped is not None:
-        return {"recipe": shipped.cell.recipe, "seed": str(shipped.cell.seed)}
-    first = runs[0]
+    first = min(runs, key=lambda r: (r.cell.recipe not in custom, r.cell.recipe not in shipped))
+    if first.cell.recipe in shipped:
+        return {"recipe": first.cell.recipe, "seed": str(first.cell.seed)}
     code = first.log.start.plugins if first.log is not None else ()
     words = [f"{first.cell.recipe}.yaml", *(f"--plugin {name}" for name in code)]
     return {"recipe": " ".join(words), "seed": str(first.cell.seed)}

@@ -113,6 +113,10 @@ def test_a_page_has_table_curves_verdicts_and_what_is_missing(
     assert "- cispo: seed 1\n" in text
     assert "logs name it, on: not named (4 runs); AMD EPYC, AVX2 (1 run).\n" in text
     assert "arlarena-bench train --track fixed --recipe grpo --seed 0 --engine transf" in text
+    # Links out of the folder lead to this project's files from any other folder, too.
+    (rule,) = re.findall(r"\[collapse\.py\]\((.*?)\)", text)
+    assert (place / rule).resolve() == REPOSITORY / "benchmark" / "stability" / "collapse.py"
+    assert "[All claims](../claims.md)" in text
     check_markdown(text)
 
 
@@ -183,6 +187,18 @@ def test_a_late_loss_on_a_task_is_named_with_it(tmp_path: Path, tiny_tracks: Pat
     assert overview_tables(found, tracks, ["mixed"]).endswith(f"<br>{where} |")
     text = " ".join(page_of(tracks["mixed"], found["mixed"], []).split())
     assert "on a task or in the mean: grpo seed 0 (mean, sokoban, tir_math)." in text
+
+
+def test_a_study_of_its_own_recipe_shows_how_to_repeat_that(
+    tmp_path: Path, current_track: CurrentTrack
+) -> None:
+    cells = [Cell("fixed", "grpo", 0), Cell("fixed", "ranked", 1)]
+    tracks = {"fixed": current_track}
+    finished = [finish(tmp_path, cell, current_track, [0]) for cell in cells]
+    found = results_by_track(cells, finished, tracks)["fixed"]
+    assert "--track fixed --recipe grpo --seed 0 " in page_of(current_track, found, [])
+    own = page_of(current_track, found, [], custom=("ranked",))
+    assert "--track fixed --recipe ranked.yaml --seed 1 " in own
 
 
 @pytest.mark.slow
