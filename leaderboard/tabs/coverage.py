@@ -71,7 +71,8 @@ def coverage_page(board: Board, state: State) -> str:
             ". Linked numbers are entries. The others are runs of this project\u2019s own study, "
             "which are not ranked; they are shown where they have more seeds than the entry. Plus: "
             "not run yet; click it for the command. Dash: impossible, because the method compares "
-            "turns, and an episode of the track is one sequence.",
+            "turns, and an episode of the track is one sequence. Only methods that this project "
+            "ships have a row; entries of others are on the Board tab.",
         ]
     )
     said = f"{len(filled)} of {len(places)} combinations of method and track have a run"

@@ -336,6 +336,7 @@ def test_holes_name_the_command_and_its_cost(tmp_path: Path) -> None:
         "--out runs/gspo-sokoban-standard-s0"
     ) in said
     assert page.count("popover=") == page.count('class="lb-copy"') == 3
+    assert "Only methods that this project ships have a row; entries of others are on" in said
 
 
 def test_a_track_of_several_tasks_has_its_mean_in_the_summary(tmp_path: Path) -> None:
