@@ -120,7 +120,9 @@ def begin(tmp_path: Path, request: pytest.FixtureRequest) -> "subprocess.Popen[b
     """A study whose run needs some seconds for its checkpoint, as soon as that run has begun."""
     seconds, gpus, *prefix = request.param
     make_tracks(tmp_path)
-    words = [*prefix, sys.executable, "-c", STUDY, str(tmp_path), str(seconds), str(gpus)]
+    # The tests themselves may run under nohup.
+    start = ["env", "--default-signal=HUP", *prefix, sys.executable, "-c", STUDY]
+    words = [*start, str(tmp_path), str(seconds), str(gpus)]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     wait_for("begun", tmp_path)
     return process

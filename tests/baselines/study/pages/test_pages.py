@@ -194,7 +194,7 @@ def test_a_study_of_its_own_recipe_shows_how_to_repeat_that(
 ) -> None:
     cells = [Cell("fixed", "grpo", 0), Cell("fixed", "ranked", 1)]
     tracks = {"fixed": current_track}
-    finished = [finish(tmp_path, cell, current_track, [0]) for cell in cells]
+    finished = [finish(tmp_path / "results", cell, current_track, [0]) for cell in cells]
     found = results_by_track(cells, finished, tracks)["fixed"]
     assert "--track fixed --recipe grpo --seed 0 " in page_of(current_track, found, [])
     own = page_of(current_track, found, [], custom=("ranked",))
