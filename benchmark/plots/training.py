@@ -25,9 +25,9 @@ from benchmark.plots.style import (
     plot_style,
     style_axes,
 )
-from benchmark.stability.collapse import collapse_update
+from benchmark.stability.collapse import halved_on
 from benchmark.stability.definitions import DEFINITIONS
-from benchmark.stability.runs import run_stability
+from benchmark.stability.run_end import collapsed_at
 from tasks.texts import printable
 
 ImageFormat = Literal["svg", "png", "pdf"]
@@ -98,7 +98,7 @@ def _figure(curves: Sequence[Curve], plots: Sequence[Plotted], x: XAxis) -> Figu
         for curve, look, runs in zip(curves, looks, runs_of, strict=True):
             draw_runs(axes, runs, look)
             for log, run in zip(curve.runs, runs, strict=True):
-                mark_collapse(axes, run, collapse_update(log, what.panel), look)
+                mark_collapse(axes, run, collapsed_at(log, what.panel), look)
         style_axes(axes, what, [run for runs in runs_of for run in runs])
         axes.set_xlim(-0.015 * last, 1.015 * last)
         if number + columns >= len(plots):
@@ -115,13 +115,16 @@ def _figure(curves: Sequence[Curve], plots: Sequence[Plotted], x: XAxis) -> Figu
 def _legend(figure: Figure, curves: Sequence[Curve], looks: Sequence[Look]) -> None:
     handles: list[Any] = []
     labels = []
-    halved = [sum(run_stability(run_curves_of(run)).halved for run in c.runs) for c in curves]
+    halved = [
+        sum(collapsed_at(run) is None and bool(halved_on(run_curves_of(run))) for run in c.runs)
+        for c in curves
+    ]
     for curve, look, late in zip(curves, looks, halved, strict=True):
         line = Line2D([], [], color=look.color, linestyle=look.dashes, linewidth=2.2)
         band = Patch(facecolor=look.color, alpha=0.18, linewidth=0)
         handles.append((band, line) if len(curve.runs) > 1 else line)
         labels.append(_legend_label(curve, late))
-    if any(collapse_update(run) is not None for curve in curves for run in curve.runs):
+    if any(collapsed_at(run) is not None for curve in curves for run in curve.runs):
         handles.append(
             Line2D([], [], color=SOFT, marker="X", markersize=7.5, linestyle="", mec="white")
         )
@@ -150,7 +153,7 @@ def _legend(figure: Figure, curves: Sequence[Curve], looks: Sequence[Look]) -> N
 
 
 def _legend_label(curve: Curve, halved: int) -> str:
-    collapsed = sum(collapse_update(run) is not None for run in curve.runs)
+    collapsed = sum(collapsed_at(run) is not None for run in curve.runs)
     if len(curve.runs) == 1:
         return printable(curve.label) + " (collapsed)" * collapsed + " (halved)" * halved
     note = f", {collapsed} collapsed" if collapsed else ""

@@ -13,8 +13,9 @@ from benchmark.logs.groups import Curve
 from benchmark.logs.lines import Validation
 from benchmark.logs.training_log import TrainingLog
 from benchmark.plots.page import STYLE
-from benchmark.stability.collapse import MIN_EVALUATIONS, collapse_update, halved
+from benchmark.stability.collapse import MIN_EVALUATIONS, halved
 from benchmark.stability.definitions import DEFINITIONS
+from benchmark.stability.run_end import collapsed_at
 from tasks.texts import counted, printable
 
 _PAGE = """<!DOCTYPE html>
@@ -116,7 +117,7 @@ def _row(label: str, run: TrainingLog, validations: Sequence[Validation]) -> _Ro
     best = max(line.success for line in validations)
     tokens = [count for count in run.series("tokens/response") if count is not None]
     complete = len(tokens) == len(run.updates)
-    update = collapse_update(run, last.panel)
+    update = collapsed_at(run, last.panel)
     late = update is None and halved([line.success for line in validations])
     held = "no" if len(validations) >= MIN_EVALUATIONS else "unknown"
     seconds = max([last.seconds_total, *(line.seconds_total for line in run.updates)])

@@ -16,7 +16,7 @@ from benchmark.logs.foreign.detect import PACKED
 from benchmark.logs.groups import curves_of
 from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
 from benchmark.stability.comparison import RecipeComparison, comparison_of
-from benchmark.stability.run_end import early_stop
+from benchmark.stability.run_end import divergence, early_stop
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import RecipeStability, recipe_stability, with_early_stops
 from tasks.errors import UserError, suggestion
@@ -255,10 +255,16 @@ def _own_run(log: TrainingLog) -> LoggedRun:
     run = run_curves_of(log)
     name = log.path.resolve().parent.name if log.path.name == LOG else log.path.stem
     notes = ("the last line is incomplete and was skipped",) if log.torn else ()
-    ended, reason = None, early_stop(log)
-    if reason is not None:
-        ended = log.updates[-1].update
+    ended, last = None, log.updates[-1].update if log.updates else 0
+    if (reason := divergence(log)) is not None:
+        ended = last
         notes = (*notes, f"ends early, after update {ended}, which counts as a collapse: {reason}")
+    elif (reason := early_stop(log)) is not None:
+        notes = (
+            *notes,
+            f"goes to update {last} so far; if --stop-on-collapse has ended it, it counts as "
+            f"collapsed in an entry: {reason}",
+        )
     protocols = {line.panel: line.fingerprint for line in log.validations}
     return LoggedRun(
         log.path,

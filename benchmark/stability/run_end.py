@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
 from benchmark.logs.training_log import TrainingLog
-from benchmark.stability.collapse import diverged, should_stop
+from benchmark.stability.collapse import collapse_update, diverged, should_stop
 
 MAX_COUNT: Final = 2**31
 """Of updates, groups and episodes in a configuration."""
@@ -70,6 +70,20 @@ def early_stop(log: TrainingLog) -> str | None:
         for c in curves
     )
     return next((reason for reason in reasons if reason is not None), None)
+
+
+def collapsed_at(log: TrainingLog, panel: str | None = None) -> int | None:
+    """The update at which a run collapsed or diverged, as far as its log alone shows it.
+
+    A log may also be short because its run goes on, or was killed: that a rule of
+    `--stop-on-collapse` would have ended it does not count here (`early_stop`).
+
+    Args:
+        log: The run.
+        panel: Whose validations are judged, as for `collapse_update`.
+    """
+    update = collapse_update(log, panel)
+    return log.updates[-1].update if update is None and divergence(log) is not None else update
 
 
 def divergence(log: TrainingLog) -> str | None:

@@ -49,10 +49,11 @@ def collapses_text(happened: int, known: int, halved: int, unknown: str) -> str:
         happened: Seeds that collapsed.
         known: Seeds whose logs can say.
         halved: Other seeds that ended at half of their best or below.
-        unknown: What stands for the first two where no log can say.
+        unknown: What stands for all of it where no log can say.
     """
-    counts = f"{happened} of {known}" if known else unknown
-    return counts + (f", {halved} halved" if halved else "")
+    if not known:
+        return f"unknown, {halved} halved" if halved else unknown
+    return f"{happened} of {known}" + (f", {halved} halved" if halved else "")
 
 
 def rate_text(value: float, low: float, high: float) -> str:

@@ -69,8 +69,8 @@ def stability_lead(board: Board, state: State) -> str:
     wanted = [row for row in rows if success_of(row, panels) and state.base in ("", row.base_model)]
     wholes = [Line(row, (), None) for row in wanted]
     known = sum(whole.collapse.known for whole in wholes if whole.collapse)
+    logged = sum(len(row.checkpoints) for row in wanted if row.stability)
     if not known:
-        logged = any(row.stability for row in wanted)
         few = "No run on this task has validations enough to show whether it collapsed."
         return page(note(few if logged else "No entry on this task has training logs yet."))
     counts = [(each.collapse.happened if each.collapse else 0, each.halved) for each in wholes]
@@ -79,8 +79,8 @@ def stability_lead(board: Board, state: State) -> str:
     parts: list[Piece] = [
         element("strong", f"{happened} of {counted(known, 'training run')}"),
         " ", explained("collapse", "collapsed"),
-        *([f", {halved} ", explained("halved", "halved")] if halved else []),
         " on the panels shown",
+        *([f", and {halved} of {logged} ", explained("halved", "halved")] if halved else []),
     ]  # fmt: skip
     names = [
         joined([_entry(whole.row, state), f" ({fallen_text(whole)})"])

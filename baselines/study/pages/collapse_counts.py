@@ -6,7 +6,7 @@ from typing import Final
 
 from baselines.study.claims import LEAST_OF_ONE
 from baselines.study.methods import TrackResults
-from baselines.study.pages.markdown import markdown_table
+from baselines.study.pages.markdown import markdown_table, wrapped
 
 HEADING: Final = "Collapses"
 
@@ -75,7 +75,7 @@ def collapse_table(counts: CollapseCounts) -> str:
         for each in counts.methods
     ]
     table = markdown_table(("recipe", "runs", "collapsed", "halved"), rows) if rows else ""
-    return "\n\n".join(filter(None, (table, _not_counted(counts))))
+    return "\n\n".join(filter(None, (table, wrapped(_not_counted(counts)))))
 
 
 def collapse_text(counts: CollapseCounts, page: str) -> str:
@@ -85,14 +85,13 @@ def collapse_text(counts: CollapseCounts, page: str) -> str:
         counts: All of them.
         page: Link to the table.
     """
-    said = "; ".join(_groups([each for each in counts.methods if each.runs >= LEAST_OF_ONE]))
+    known = [each for each in counts.methods if each.runs >= LEAST_OF_ONE]
+    said = "; ".join(_groups(known)) or f"no method has {LEAST_OF_ONE} runs there"
     points = []
     if counts.methods:
-        known = f": {said}" if said else ""
         points.append(
-            f"Collapsed, over the tracks on which any run did, sweeps aside{known}. "
-            f"[All methods]({page}), with those of fewer than {LEAST_OF_ONE} runs; not every "
-            "method ran on each track."
+            f"Where any run collapsed, sweeps aside: {said}. [All methods]({page}), with those of "
+            f"fewer than {LEAST_OF_ONE} runs; not every method ran on each track."
         )
     return " ".join(filter(None, (*points, _not_counted(counts))))
 

@@ -55,17 +55,18 @@ def _against_baseline(
         widths = sorted(50 * (margin.high - margin.low) for margin in margins.values())
         whole = _margins(there, equal_episodes=False)
         same = _beyond(whole) == _beyond(margins)
+        ends = [f"{width:.0f}" for width in (widths[0], widths[-1])]
         points.append(
-            f"On `{kind}` tracks, {_counts(margins)} than `{BASELINE}` after equal training "
-            f"episodes. The intervals reach {widths[0]:.0f} to {widths[-1]:.0f} points to either "
-            "side; smaller differences would not show. After equal updates, with more episodes "
+            f"On `{kind}` tracks, of {counted(len(margins), 'comparison')} with `{BASELINE}` after "
+            f"equal training episodes, {_counts(margins)}. Half-widths of the intervals: "
+            f"{' to '.join(dict.fromkeys(ends))} points. After equal updates, with more episodes "
             f"for dynamic sampling, {'the same' if same else _counts(whole)}."
         )
     if points:
         points[-1] += (
-            f" A method counts on each track on which it has at least {LEAST_SEEDS} seeds. Nothing "
-            "is corrected for the number of comparisons, and where runs collapse, intervals of a "
-            f"few seeds are [too narrow]({page}#how-good-the-intervals-are)."
+            f" A comparison is a method on a track, with at least {LEAST_SEEDS} seeds. Nothing is "
+            "corrected for their number, and where runs collapse, intervals of a few seeds are "
+            f"[too narrow]({page}#how-good-the-intervals-are)."
         )
     return points
 
@@ -100,11 +101,9 @@ def _beyond(margins: Mapping[tuple[str, str], Interval]) -> tuple[list[tuple[str
 
 def _counts(margins: Mapping[tuple[str, str], Interval]) -> str:
     above, below = _beyond(margins)
-    return (
-        f"{len(above)} of {len(margins)} {'is' if len(above) == 1 else 'are'} higher"
-        f"{_listed(above)} and "
-        f"{len(below)} lower{_listed(below)}"
-    )
+    if not above and not below:
+        return "none shows a difference"
+    return f"{len(above)} higher{_listed(above)} and {len(below)} lower{_listed(below)}"
 
 
 def _listed(pairs: Sequence[tuple[str, str]]) -> str:
@@ -139,10 +138,7 @@ def _claims(judged: Sequence[ClaimVerdict], withdrawn: int, page: str) -> str:
         )
     if withdrawn:
         said += f" {_were(withdrawn, 'more ')} [withdrawn]({page}#withdrawn)."
-    return (
-        f"{said} Where no seed collapses, intervals of differences are "
-        f"[wider than necessary]({page}#how-good-the-intervals-are), which leaves some undecided."
-    )
+    return said
 
 
 def _goals(goals: int, reproduced: int) -> str:

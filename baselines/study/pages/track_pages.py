@@ -261,7 +261,7 @@ def _row(
 def _hardware(methods: Sequence[RecipeRuns]) -> str:
     """How many runs were begun on what, the most common first; older logs do not say."""
     logs = [log for method in methods for log in method.logs]
-    counts = Counter(str(log.start.engine.get(DEVICE_NAME, "not named")) for log in logs)
+    counts = Counter(str(log.start.engine.get(DEVICE_NAME, "not logged")) for log in logs)
     return "; ".join(f"{name} ({n} {plural(n, 'run')})" for name, n in counts.most_common())
 
 

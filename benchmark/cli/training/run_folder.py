@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from benchmark.cli.training.processes import is_main
-from benchmark.files import LOCK, lock_folder
+from benchmark.files import lock_folder
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.track_schema import OPEN, TrackClaim
 from tasks.errors import UserError
@@ -18,31 +18,27 @@ if TYPE_CHECKING:
     from baselines.config.run import TrainingRun
 
 
-BEFORE: Final = frozenset((".txt", ".log", ".out", ".err", ".json"))
-"""Ends of names of files that a study or a scheduler writes before a run begins."""
+OTHERS: Final = ("run.json", "submission.json", "pyproject.toml", "config.json", ".git")
+"""What a folder has that is something else: an evaluation, an entry, a project, a model."""
 
 
 def refuse_other_files(folder: Path) -> None:
-    """Keep a new run out of a folder that somebody has for other things.
+    """Keep a new run out of a folder that is something else.
 
     Args:
         folder: Of the run. One that a run has begun in is fine, whatever else it holds.
 
     Raises:
-        UserError: It holds files and no run.
+        UserError: It is.
     """
     from baselines.tracks.tuning import TUNING
     from baselines.training.checkpoints import LAST
 
-    if not folder.is_dir() or any((folder / n).exists() for n in (LOCK, LOG, LAST, TUNING)):
+    if any((folder / name).exists() for name in (LOG, LAST, TUNING)):
         return
-    visible = (path for path in sorted(folder.iterdir()) if not path.name.startswith("."))
-    for path in visible:
-        if path.is_file() and path.suffix not in BEFORE:
-            raise UserError(
-                f"{folder} holds other files, such as {path.name}, and not a run; choose another "
-                "--out"
-            )
+    for name in OTHERS:
+        if (folder / name).exists():
+            raise UserError(f"{folder} holds {name} and not a training run; choose another --out")
 
 
 def check_folder(training: "TrainingRun", sharded: bool, settled: bool) -> None:

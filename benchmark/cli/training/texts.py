@@ -16,7 +16,8 @@ from benchmark.logs.curves import run_curves_of
 from benchmark.logs.lines import Validation
 from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
 from benchmark.models import ModelIdentity
-from benchmark.stability.runs import run_stability
+from benchmark.stability.collapse import halved_on
+from benchmark.stability.run_end import collapsed_at
 from benchmark.stats.formatting import rate_text
 from benchmark.versions import versions
 from tasks.registry import task_word
@@ -103,7 +104,8 @@ def closing_lines(
     if best is None:
         lines.append("no validation ran, so the log has no success rate")
     else:
-        what = f"last of {len(validations)} validations" + (", the best one" * (best == last))
+        what = f"last of {counted(len(validations), 'validation')}"
+        what += ", the best one" if best == last else ""
         what = what if best else "no validation was better than the init's; last"
         lines.append(_compared(what, last, validations) + _loss(log))
     if best and best != last:
@@ -156,10 +158,11 @@ def _compared(what: str, update: int, validations: Mapping[int, Sequence[Validat
 
 def _loss(log: TrainingLog) -> str:
     """That a run has collapsed or halved, as the end of a line; empty if it has not."""
-    found = run_stability(run_curves_of(log))
-    if found.collapse is not None and found.collapse.happened:
-        return f"; collapsed at update {found.collapse.step:,}"
-    return "; ended at half of its best or below" if found.halved else ""
+    if (update := collapsed_at(log)) is not None:
+        return f"; collapsed at update {update:,}"
+    late = [panel.partition(".")[0] or "the mean" for panel in halved_on(run_curves_of(log))]
+    on = f" on {', '.join(late)}" if log.several_tasks else ""
+    return f"; ended at half of its best or below{on}" if late else ""
 
 
 def _rate(line: Validation) -> str:

@@ -122,13 +122,16 @@ def drafts_in(submissions: Path) -> dict[str, Path]:
         submissions: The folder of submissions.
 
     Returns:
-        Nothing where git cannot say, as outside of a clone.
+        Nothing where git cannot say, as outside of a clone, or in another folder of one, where
+        copies of accepted entries may lie.
     """
+    if submissions.name != SUBMISSIONS or submissions.is_symlink():
+        return {}
     try:
         clone = Repository.around(submissions)
-        place = submissions.resolve().relative_to(clone.git_dir.parent)
+        place = submissions.resolve().relative_to(clone.git_dir.parent.resolve())
         blobs = clone.files(clone.commit("HEAD", "HEAD"), place.as_posix())
-    except (UserError, Rejected):
+    except (UserError, Rejected, ValueError):
         return {}
     committed = {Path(blob.path).relative_to(place).parts[0] for blob in blobs}
     there = {path.name: path for path in submissions.iterdir()} if submissions.is_dir() else {}

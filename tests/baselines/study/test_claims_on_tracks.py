@@ -19,6 +19,7 @@ from baselines.study.methods import (
     results_of,
     sides_on,
 )
+from baselines.study.pages.collapse_counts import CollapseCounts, MethodCounts, collapse_text
 from baselines.study.pages.headlines import headlines
 from baselines.study.pages.track_pages import beside_other_tracks
 from baselines.study.pages.watched import watched_runs
@@ -186,7 +187,7 @@ def test_tracks_whose_runs_show_only_collapses_are_counted_apart(
     short = collapsing(tmp_path / "b", {"tuned": {"cispo": (1, 1)}})
     assert [run.track for run in watched_runs({**long, **short})] == ["fixed"] * 4
     said = " ".join(headlines({**long, **short}, {}, [], 0, "", "").split())
-    assert "any run did, sweeps aside. [All methods](), with those of fewer than 6 runs" in said
+    assert "Where any run collapsed, sweeps aside: no method has 6 runs there. [All" in said
     assert "Not counted: tuned (`cispo` 1 of 1), where runs have too few" in said
     assert "Collapsed: tuned (`cispo` 1 of 1), where" in headlines(short, {}, [], 0, "", "")
 
@@ -337,3 +338,22 @@ def test_the_score_of_several_tasks_is_the_mean_of_their_success(
     equal = results.at_equal_episodes(panels)
     assert equal is not None
     assert [len(sides) for sides in equal.sides.values()] == [2, 2]
+
+
+def test_methods_with_enough_runs_are_named_by_what_became_of_them() -> None:
+    methods = (
+        MethodCounts("cispo", 7, 7, 0),
+        MethodCounts("grpo", 10, 2, 1),
+        MethodCounts("sapo_sm", 6, 1, 0),
+        MethodCounts("rloo", 6, 0, 2),
+        MethodCounts("gspo", 14, 0, 0),
+        MethodCounts("sampo", 5, 0, 0),
+    )
+    said = collapse_text(CollapseCounts(methods, {"short": {"sampo": (1, 6)}}), "table.md")
+    assert said == (
+        "Where any run collapsed, sweeps aside: every run of `cispo` (7); `grpo` 2 of 10 (1 more "
+        "halved), `sapo_sm` 1 of 6, `rloo` 0 of 6 (2 more halved); none of `gspo` (14). [All "
+        "methods](table.md), with those of fewer than 6 runs; not every method ran on each track. "
+        "Not counted: short (`sampo` 1 of 6), where runs have too few validations to show that "
+        "they have not collapsed."
+    )

@@ -48,28 +48,31 @@ def test_what_would_end_a_run_late_is_refused_at_once(
     assert f"needs peft: {install_text('lora')}" in said
 
 
-def test_a_run_does_not_begin_among_other_files(
+def test_a_run_does_not_begin_in_a_folder_that_is_something_else(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "mine"
-    # What a study, a launcher or a scheduler leaves before a run begins.
-    for name in ("servers/server-0.log", "output.txt", "study.json", "slurm-1.out", ".git/config"):
+    refuse_other_files(folder)
+    # A recipe, what a study or a scheduler leaves before a run begins, and a lock.
+    for name in ("rank.py", "servers/server-0.log", "study.json", "train.o123", ".lock"):
         put(folder, name)
     refuse_other_files(folder)
-    refuse_other_files(tmp_path / "none")
-    put(folder, "rank.py")
-    before = sorted(folder.rglob("*"))
-    words = (*START, "tiny-sokoban", "--dry-run", "--out", str(folder))
-    assert main(words) == EXIT_USER_ERROR
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert f"{folder} holds other files, such as rank.py, and not a run; choose another" in said
-    assert sorted(folder.rglob("*")) == before
-    # A run has begun there, or its rate was being tuned.
-    for name in (".lock", "training_log.jsonl", "last/model.safetensors", "tuning/0.001/.lock"):
+    for name in ("run.json", "submission.json", "pyproject.toml", "config.json", ".git/config"):
         put(folder, name)
-        refuse_other_files(folder)
-        (folder / name).unlink()
-        shutil.rmtree(folder / "last", ignore_errors=True)
+        before = sorted(folder.rglob("*"))
+        words = (*START, "tiny-sokoban", "--dry-run", "--out", str(folder))
+        assert main(words) == EXIT_USER_ERROR
+        said = capsys.readouterr().err.splitlines()[-1]
+        assert f"{folder} holds {name.split('/')[0]} and not a training run; choose" in said
+        assert sorted(folder.rglob("*")) == before
+        # A run has begun there, or its rate was being tuned.
+        for own in ("training_log.jsonl", "last/model.safetensors", "tuning/0.001/.lock"):
+            put(folder, own)
+            refuse_other_files(folder)
+            (folder / own).unlink()
+            shutil.rmtree(folder / own.split("/")[0], ignore_errors=True)
+        shutil.rmtree(folder / ".git", ignore_errors=True)
+        (folder / name).unlink(missing_ok=True)
 
 
 def test_an_init_without_its_tokenizer_is_refused_before_engines_start(

@@ -60,8 +60,8 @@ def test_what_halved_stands_beside_what_collapsed(tmp_path: Path) -> None:
     # What is red in the figure is red in the table.
     assert 'lb-chip lb-bad">0/3 collapsed, 2 halved' in table
     lead = text_of(stability_lead(board, state))
-    told = "0 of 3 training runs collapsed , 2 halved on the panels shown: a (0 of 3, 2 halved)."
-    assert lead == told
+    told = "0 of 3 training runs collapsed on the panels shown, and 2 of 3 halved : "
+    assert lead == f"{told}a (0 of 3, 2 halved)."
     (line,) = DictReader(StringIO(csv(board, state)))
     assert line["collapse_rate:halved [seeds]"] == "2"
 
