@@ -103,7 +103,8 @@ def _counts(margins: Mapping[tuple[str, str], Interval]) -> str:
     above, below = _beyond(margins)
     if not above and not below:
         return "none shows a difference"
-    return f"{len(above)} higher{_listed(above)} and {len(below)} lower{_listed(below)}"
+    verb = "is" if len(above) == 1 else "are"
+    return f"{len(above)} {verb} higher{_listed(above)} and {len(below)} lower{_listed(below)}"
 
 
 def _listed(pairs: Sequence[tuple[str, str]]) -> str:
