@@ -3,16 +3,20 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from baselines.config.run import TrainingRun
 from baselines.study.custom import SHIPPED_ONLY, CustomMethods
 from baselines.study.schema import Cell
 from baselines.tracks.registry import load_track, resolve_on_track
+from baselines.tracks.sweeps import points_of_sweeps
 from baselines.training.validation import chosen_settings, validation_options, validation_plan
 from benchmark.evaluation.evaluate import Plan
 from benchmark.models import ModelIdentity, ModelSource
 from benchmark.track_schema import Track
 from tasks.errors import UserError
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +86,18 @@ def current_tracks_of(
         except UserError as error:
             raise UserError(f"{where}: {track_name} {recipe}: {error}") from error
     return current_tracks
+
+
+def without_sweeps(
+    found: Mapping[str, _T], current_tracks: Mapping[str, CurrentTrack]
+) -> dict[str, _T]:
+    """What there is of each track, without points of sweeps.
+
+    They repeat their base's runs with one setting changed, so that they would count twice.
+
+    Args:
+        found: By track.
+        current_tracks: The tracks.
+    """
+    points = points_of_sweeps(each.track for each in current_tracks.values())
+    return {name: each for name, each in found.items() if name not in points}

@@ -15,8 +15,8 @@ def logs_of(words: Sequence[str], chosen: str | None = None) -> list[Path]:
 
     Args:
         words: Logs, run folders, submissions' folders, a study's results for a track, or
-            FOLDER/RECIPE for one recipe of these. What a study keeps beside a log is passed over
-            where the log is given, too.
+            FOLDER/RECIPE for one recipe of these. What a study keeps beside a log is skipped where
+            the log is given, too.
         chosen: The format that is asked for; None for any.
 
     Raises:

@@ -115,16 +115,15 @@ def _figure(curves: Sequence[Curve], plots: Sequence[Plotted], x: XAxis) -> Figu
 def _legend(figure: Figure, curves: Sequence[Curve], looks: Sequence[Look]) -> None:
     handles: list[Any] = []
     labels = []
-    halved = [
-        sum(collapsed_at(run) is None and bool(halved_on(run_curves_of(run))) for run in c.runs)
-        for c in curves
-    ]
-    for curve, look, late in zip(curves, looks, halved, strict=True):
+    held = [[run for run in curve.runs if collapsed_at(run) is None] for curve in curves]
+    halved = [sum(bool(halved_on(run_curves_of(run))) for run in runs) for runs in held]
+    fallen = [len(curve.runs) - len(runs) for curve, runs in zip(curves, held, strict=True)]
+    for curve, look, gone, late in zip(curves, looks, fallen, halved, strict=True):
         line = Line2D([], [], color=look.color, linestyle=look.dashes, linewidth=2.2)
         band = Patch(facecolor=look.color, alpha=0.18, linewidth=0)
         handles.append((band, line) if len(curve.runs) > 1 else line)
-        labels.append(_legend_label(curve, late))
-    if any(collapsed_at(run) is not None for curve in curves for run in curve.runs):
+        labels.append(_legend_label(curve, gone, late))
+    if any(fallen):
         handles.append(
             Line2D([], [], color=SOFT, marker="X", markersize=7.5, linestyle="", mec="white")
         )
@@ -152,8 +151,7 @@ def _legend(figure: Figure, curves: Sequence[Curve], looks: Sequence[Look]) -> N
         legend.get_title().set(color=SOFT, fontsize=8)
 
 
-def _legend_label(curve: Curve, halved: int) -> str:
-    collapsed = sum(collapsed_at(run) is not None for run in curve.runs)
+def _legend_label(curve: Curve, collapsed: int, halved: int) -> str:
     if len(curve.runs) == 1:
         return printable(curve.label) + " (collapsed)" * collapsed + " (halved)" * halved
     note = f", {collapsed} collapsed" if collapsed else ""

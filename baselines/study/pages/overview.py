@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from baselines.study.current_tracks import CurrentTrack
+from baselines.study.current_tracks import CurrentTrack, without_sweeps
 from baselines.study.estimate import duration, spent
 from baselines.study.methods import TrackResults
 from baselines.study.pages.claims_page import CLAIMS
@@ -25,7 +25,6 @@ from baselines.study.pages.markdown import fill, wrapped, write_page
 from baselines.study.pages.overview_figure import overview_figure
 from baselines.study.pages.overview_grid import axes_of, grid_of, most_run
 from baselines.study.pages.overview_tables import overview_tables
-from baselines.study.pages.robustness import without_sweeps
 from baselines.study.pages.track_pages import PAGE
 from baselines.study.verdicts import ClaimVerdict
 from benchmark.files import write_atomically
@@ -111,6 +110,7 @@ def overview_page(
         TEMPLATE,
         tables=overview_tables(found, current_tracks, kinds),
         several=len(tasks) > 1,
+        heading=HEADING,
         collapses=collapse_table(collapse_counts(without_sweeps(found, current_tracks))),
         pages=wrapped(
             f"With curves, gains and comparisons after equal episodes: {', '.join(pages)}."

@@ -145,21 +145,6 @@ class Sweep:
         return OverAll(sides, collapsed, len(methods) * len(seeds))
 
 
-def without_sweeps(
-    found: Mapping[str, TrackResults], current_tracks: Mapping[str, CurrentTrack]
-) -> dict[str, TrackResults]:
-    """What is finished, without points of sweeps.
-
-    They repeat their base's runs with one setting changed, so that they would count twice.
-
-    Args:
-        found: What is finished, by track.
-        current_tracks: The tracks.
-    """
-    points = sweeps.points_of_sweeps(each.track for each in current_tracks.values())
-    return {name: each for name, each in found.items() if name not in points}
-
-
 def measured_sweeps(
     found: Mapping[str, TrackResults], current_tracks: Mapping[str, CurrentTrack]
 ) -> tuple[Sweep, ...]:

@@ -228,10 +228,11 @@ def _seeds(seeds: Iterable[int]) -> str:
 def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "StudySetting") -> int:
     from baselines.study.cells import cells_there
     from baselines.study.claims import Claims, read_claims
+    from baselines.study.current_tracks import without_sweeps
     from baselines.study.pages.claims_page import write_claims
     from baselines.study.pages.early_warning import write_early_warning
     from baselines.study.pages.overview import write_overview
-    from baselines.study.pages.robustness import measured_sweeps, without_sweeps, write_robustness
+    from baselines.study.pages.robustness import measured_sweeps, write_robustness
     from baselines.study.pages.track_pages import results_by_track, write_pages
     from baselines.study.schema import TABLE
     from baselines.study.verdicts import verdicts, verdicts_with_noise_once

@@ -21,6 +21,7 @@ from benchmark.plots.style import looks_of, style_axes
 from benchmark.plots.training import figure_bytes
 from benchmark.plots.training_page import training_page
 from benchmark.stability.collapse import collapse_update
+from benchmark.stability.run_end import collapsed_at
 from tasks.errors import UserError
 from tasks.seeding import sha256_text
 from tasks.texts import printable
@@ -147,6 +148,18 @@ def test_the_collapse_is_told_in_updates(tmp_path: Path) -> None:
     assert collapse_update(log_of(tmp_path / "a", start_line(), *lines)) == 20
     assert collapse_update(log_of(tmp_path / "b", start_line(), *lines[:3])) is None
     assert collapse_update(log_of(tmp_path / "c", start_line())) is None
+
+
+def test_a_run_that_diverged_has_collapsed_where_it_ended(tmp_path: Path) -> None:
+    start = start_line()
+    start["configuration"]["optimization"] = {"max_skipped": 4}
+    steps = {"policy/optimizer_steps": 0, "policy/skipped_steps": 4}
+    validations = [validation_line(n, solved=s) for n, s in enumerate((128, 128))]
+    log = log_of(tmp_path / "a", start, validations[0], update_line(1, steps), validations[1])
+    assert collapse_update(log) is None and collapsed_at(log) == 1
+    curves = curves_of([log])
+    assert "<!-- grpo (collapsed) -->" in figure_bytes(curves, [SUCCESS]).decode()
+    assert '<td class="bad">update 1</td>' in training_page(curves, b"<svg/>")
 
 
 def test_metrics_are_named_as_in_the_log(runs: list[TrainingLog]) -> None:

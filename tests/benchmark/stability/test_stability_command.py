@@ -132,6 +132,21 @@ def test_a_run_that_was_stopped_early_counts_as_collapsed(
     assert f"{paths[0]}: ends early" not in one_line(text)
 
 
+def test_a_run_that_may_still_go_on_has_not_collapsed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing solved so far: `--stop-on-collapse` would have ended it, but may not be there."""
+    start = trainer_line(start_line(), updates=20, every=1)
+    lines = [validation_line(number, solved=0) for number in range(7)]
+    path = write_log(tmp_path / "log.jsonl", [start, *lines, update_line(6)])
+    text = run(capsys, path)
+    assert table(text)["grpo"][1] == "0 of 1"
+    assert (
+        f"{path}: goes to update 6 so far; if --stop-on-collapse has ended it, it counts as "
+        "collapsed in an entry: success was below 1% in 5 validations in a row"
+    ) in one_line(text)
+
+
 def test_every_run_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = table(run(capsys, *seeds(tmp_path), "--by", "run"))
     assert [cells[0] for cells in rows.values()] == ["1"] * 4
