@@ -9,12 +9,12 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import zip_longest
+from dataclasses import dataclass, field, replace
+from itertools import pairwise, zip_longest
 from pathlib import PurePosixPath
 from typing import Final
 
-from benchmark.engines.core.devices import DETERMINISTIC, DEVICE_NAME, as_on_text, obstacle
+from benchmark.engines.core.devices import DETERMINISTIC, DEVICE_NAME, alike, as_on_text, obstacle
 from benchmark.engines.core.names import LOADING
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.protocol import NAME, OPTIONS, protocol_text
@@ -87,6 +87,8 @@ class Commands:
             does not say.
         varies: Why the training differs whenever it is repeated, as the end of a sentence; empty if
             it does not.
+        moved: On which devices the training was, as the end of a sentence, if they compute other
+            bits; empty otherwise.
     """
 
     seed: int
@@ -97,6 +99,7 @@ class Commands:
     reason: str = ""
     device: object = None
     varies: str = ""
+    moved: str = ""
 
     @property
     def obstacle(self) -> str | None:
@@ -196,9 +199,28 @@ def commands_of(
         at = f"{folder}-eval-{number}" if number else f"{folder}-eval"
         words = (*eval_words(model, panels, _options(manifest)), "--out", at)
         runs.append(PlayCommand(words, at, manifest.engine.get(DEVICE_NAME)))
-    device = None if log is None or train is None else log.start.engine.get(DEVICE_NAME)
-    varies = "" if log is None or train is None else _varies(log)
-    return Commands(seed, train, folder, model, tuple(runs), reason, device, varies)
+    found = Commands(seed, train, folder, model, tuple(runs), reason)
+    if log is None or train is None:
+        return found
+    names = [name for _, name in _devices(log)]
+    moved = "" if all(alike(names[0], name) for name in names) else f"on {devices_of(log)}"
+    return replace(found, device=names[0], varies=_varies(log), moved=moved)
+
+
+def devices_of(log: TrainingLog) -> str:
+    """The devices of a training run, in order, with the first update that was made on each."""
+    parts = [f"from update {at} on {name or 'not recorded'}" for at, name in _devices(log)]
+    return "; ".join([parts[0].removeprefix("from update 1 on "), *parts[1:]])
+
+
+def _devices(log: TrainingLog) -> list[tuple[int, object]]:
+    """The first update that was made on each device, and the device."""
+    last = len(log.updates)
+    # Of sessions that resumed after the same update, only the last one made the next update.
+    made = {line.update + 1: line.engine for line in log.resumes if line.update < last}
+    engines = {1: log.start.engine} | made
+    found = [(update, engine.get(DEVICE_NAME)) for update, engine in engines.items()]
+    return [found[0], *(here for before, here in pairwise(found) if here[1] != before[1])]
 
 
 def _varies(log: TrainingLog) -> str:

@@ -34,7 +34,7 @@ from baselines.reproduction import train_command
 from baselines.tracks.registry import load_track
 from benchmark.cli.arguments.common import count
 from benchmark.cli.commands.submit import context_here
-from benchmark.commands_of_entry import commands_of
+from benchmark.commands_of_entry import commands_of, devices_of
 from benchmark.engines.core.chat import Chat
 from benchmark.engines.core.devices import DEVICE_NAME, instructions, repeating
 from benchmark.engines.transformers.engine import TransformersEngine
@@ -288,8 +288,7 @@ def _difference(recorded: TrainingLog, again: TrainingLog, updates: int) -> str 
     found = same_start(recorded, again, updates)
     if found is None:
         return None
-    devices = [each.start.engine.get(DEVICE_NAME, "not recorded") for each in (recorded, again)]
-    text = f"{found} (device: {devices[0]}, here {devices[1]})"
+    text = f"{found} (device: {devices_of(recorded)}, here {devices_of(again)})"
     if instructions(recorded.start.engine.get(DEVICE_NAME)) is None:
         raise UserError(
             f"{text}: the log does not name the CPU of the training, and another CPU computes "

@@ -1,6 +1,6 @@
 """accelerate's trackers: the available ones, and settings in their format."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,26 @@ def tracker_settings(folder: Path, run: str, update: int) -> dict[str, Any]:
         "wandb": {"id": run, "name": folder.name, "resume": "allow"},
         "trackio": {"name": f"{folder.name}-{run}", "resume": "allow"},
     }
+
+
+def tracked(line: Mapping[str, Any], several_panels: bool) -> dict[str, float]:
+    """The numbers of an update or validation line; those of other lines are not tracked.
+
+    Args:
+        line: The line.
+        several_panels: Name a validation's panel, so that each has a curve.
+    """
+    if line["kind"] not in ("update", "validation"):
+        return {}
+    numbers = {
+        name: value
+        for name, value in line.items()
+        if isinstance(value, int | float) and name != "update"
+    }
+    if line["kind"] == "update":
+        return numbers
+    of = f"/{line['panel']}" if several_panels else ""
+    return {f"validation/{name}{of}": value for name, value in numbers.items()}
 
 
 def facts_of(start: Start) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from baselines.training.early_stopping import EarlyStopping
 from baselines.training.samples import write_samples
 from baselines.training.speed import ThroughputMeter
 from baselines.training.sync_check import SyncCheck
-from baselines.training.tracking import tracker_settings
+from baselines.training.tracking import tracked, tracker_settings
 from baselines.training.validation import Validator
 from benchmark.engines.core.base import Engine
 from benchmark.engines.core.chat import Chat, quiet_transformers
@@ -179,6 +179,12 @@ class Trainer:
             )
             if (why := unrepeatable(began, here)) and self.accelerator.is_main_process:
                 log.warning("the run began on %s and continues on %s: %s", began, here, why)
+            self.accelerator.wait_for_everyone()  # until all have read the log
+            before = earlier.sessions[-1]
+            found = {"engine": self.engine.describe(), "versions": versions()}
+            changed = found != {"engine": before.engine, "versions": before.versions}
+            if changed and self.state.update < self.config.optimization.updates:
+                self._write({"kind": "resume", "update": self.state.update, **found})
         await self._hand_over()
         if self.older is not None and self.older_weights is not None:
             await self.older.load_weights(self.older_weights.items(), self.state.older_version)
@@ -422,15 +428,7 @@ class Trainer:
         if self._log is not None:
             line = self._log.append(line)
             self.watch.line(line)
-        numbers = {
-            name: value
-            for name, value in line.items()
-            if isinstance(value, int | float) and name not in ("update", "schema_version", "seed")
-        }
-        if line["kind"] == "validation":
-            of = f"/{line['panel']}" if len(self.validator.plan.panels) > 1 else ""
-            numbers = {f"validation/{name}{of}": value for name, value in numbers.items()}
-        if line["kind"] != "start":
+        if numbers := tracked(line, several_panels=len(self.validator.plan.panels) > 1):
             self.accelerator.log(numbers, step=line["update"])
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""The lines of a training log: three strict schemas and their order."""
+"""The lines of a training log: their strict schemas and their order."""
 
 import json
 import re
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, StringConstraints, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, ValidationError, model_validator
 from pydantic_core import SchemaValidator, core_schema, from_json
 
 from benchmark.fields import Number, Sha256
@@ -36,6 +36,14 @@ _Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 _Seconds = Annotated[float, Field(ge=0, le=_MAX_SECONDS, allow_inf_nan=False)]
 
 
+def _plain_json(facts: dict[str, Any]) -> dict[str, Any]:
+    json.loads(canonical_json(facts), parse_int=whole_number)
+    return facts
+
+
+_Facts = Annotated[dict[str, Any], AfterValidator(_plain_json)]
+
+
 class TrackClaim(Strict):
     """The track that a run says it is on (`benchmark.track_schema`).
 
@@ -49,7 +57,7 @@ class TrackClaim(Strict):
 
 
 class Start(Strict):
-    """The first line of a log; a resumed run adds no second one.
+    """The first line of a log. A resumed run adds a `Resume`, if anything, and no second one.
 
     Attributes:
         kind: Always `start`.
@@ -77,23 +85,17 @@ class Start(Strict):
         str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|\+00:00)$")
     ]
     recipe: Word
-    configuration: dict[str, Any]
+    configuration: _Facts
     task: Word
     init: ModelIdentity
     fingerprint: Sha256
     seed: Annotated[int, Field(ge=0, lt=2**63)]
-    engine: dict[str, Any]
+    engine: _Facts
     versions: dict[str, str]
     track: TrackClaim | None = None
     plugins: Annotated[dict[PluginName, Sha256], Field(max_length=MAX_PLUGINS)] = Field(
         default_factory=dict
     )
-
-    @field_validator("configuration", "engine")
-    @classmethod
-    def _plain_json(cls, facts: dict[str, Any]) -> dict[str, Any]:
-        json.loads(canonical_json(facts), parse_int=whole_number)
-        return facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +155,23 @@ class Validation(Strict):
         return self
 
 
-Line = Start | Update | Validation
+class Resume(Strict):
+    """What a session computes with, where the one before it had something else.
+
+    Attributes:
+        kind: Always `resume`.
+        update: The update that it continues after.
+        engine: What the rollouts' engine says of itself.
+        versions: As in `Start`.
+    """
+
+    kind: Literal["resume"] = "resume"
+    update: _Update
+    engine: _Facts
+    versions: dict[str, str]
+
+
+Line = Start | Update | Validation | Resume
 
 
 class Order:
@@ -175,8 +193,12 @@ class Order:
         start = not isinstance(line, Update) and isinstance(line, Start)
         if self._started == start:
             raise ValueError("kind: only the first line of a log is a start line")
-        if not isinstance(line, Update | Validation):
+        if isinstance(line, Start):
             self._started = True
+            return
+        if isinstance(line, Resume):
+            if line.update < self._update:
+                raise ValueError(f"update: {line.update} comes after update {self._update}")
             return
         series = "update" if isinstance(line, Update) else f"validation of {line.panel}"
         update, seconds = self._last.get(series, (-1, 0.0))
@@ -267,6 +289,8 @@ def _line(content: bytes) -> Line:
                 return Start.model_validate(fields)
             case "validation":
                 return Validation.model_validate(fields)
+            case "resume":
+                return Resume.model_validate(fields)
             case "update":
                 fields = _UPDATE_OF_TASKS.validate_python(fields)
                 for name in fields.keys() - METRICS.keys() - _NOT_NUMBERS:
@@ -274,7 +298,7 @@ def _line(content: bytes) -> Line:
                 return _update(fields)
     except ValidationError as error:
         raise ValueError(first_fault(error)) from error
-    raise ValueError("kind: must be start, update or validation")
+    raise ValueError("kind: must be start, update, validation or resume")
 
 
 def _update(fields: dict[str, Any]) -> Update:

@@ -1,7 +1,8 @@
 """The training log of a run: one JSON line at a time.
 
-`training_log.jsonl` holds one `start` line, then an `update` line for every update and a
-`validation` line for every panel of every validation. Lines are flat; a number that was not
+`training_log.jsonl` holds one `start` line, then an `update` line for every update, a `validation`
+line for every panel of every validation, and a `resume` line where a session continues on another
+device or with other versions. Lines are flat; a number that was not
 measured is null, never 0. `lines.py` has the schemas, `metrics.py` the names, units and ranges of
 the numbers. A log may come from somebody else: nothing in it is trusted.
 """
@@ -23,6 +24,7 @@ from benchmark.logs.lines import (
     ROUNDING,
     Line,
     Order,
+    Resume,
     Start,
     Update,
     Validation,
@@ -46,6 +48,7 @@ class TrainingLog:
         start: Its first line.
         updates: Its update lines, in order.
         validations: Its validation lines, in order.
+        resumes: Its resume lines, in order.
         torn: A last line without its end was skipped.
     """
 
@@ -53,12 +56,18 @@ class TrainingLog:
     start: Start
     updates: tuple[Update, ...]
     validations: tuple[Validation, ...]
+    resumes: tuple[Resume, ...] = ()
     torn: bool = False
 
     @property
     def panels(self) -> tuple[str, ...]:
         """Names of the validation panels, in order of appearance."""
         return tuple(dict.fromkeys(line.panel for line in self.validations))
+
+    @property
+    def sessions(self) -> tuple[Start | Resume, ...]:
+        """The lines that say what the run was computed with, the last one being for its end."""
+        return (self.start, *self.resumes)
 
     def series(self, name: str) -> list[float | None]:
         """One number of all updates; None where it was not measured or is not finite.
@@ -164,7 +173,8 @@ def parse_training_log(content: bytes, path: Path, *, allow_torn: bool = False) 
     updates = tuple(line for line in lines if isinstance(line, Update))
     others = [line for line in lines if not isinstance(line, Update)]
     validations = tuple(line for line in others if isinstance(line, Validation))
-    return TrainingLog(path, lines[0], updates, validations, bool(torn))
+    resumes = tuple(line for line in others if isinstance(line, Resume))
+    return TrainingLog(path, lines[0], updates, validations, resumes, bool(torn))
 
 
 def truncate_after(path: Path, update: int, validated: int) -> int:
@@ -197,7 +207,7 @@ def truncate_after(path: Path, update: int, validated: int) -> int:
         text
         for text, line in zip(content, lines, strict=True)
         if isinstance(line, Start)
-        or line.update <= (update if isinstance(line, Update) else validated)
+        or line.update <= (validated if isinstance(line, Validation) else update)
     ]
     cut = len(content) - len(kept) + bool(torn)
     if cut:

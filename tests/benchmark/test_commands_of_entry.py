@@ -9,6 +9,7 @@ from benchmark.commands_of_entry import (
     LogDifference,
     TrainCommand,
     commands_of,
+    devices_of,
     first_difference,
     plugins_of,
     reproduce_text,
@@ -20,7 +21,14 @@ from benchmark.models import ModelIdentity
 from tasks.errors import UserError
 from tasks.seeding import sha256_text
 from tests.support.runs.factories import make_manifest, make_protocol
-from tests.support.training.logs import Line, start_line, update_line, validation_line, write_log
+from tests.support.training.logs import (
+    Line,
+    resume_line,
+    start_line,
+    update_line,
+    validation_line,
+    write_log,
+)
 
 WEIGHTS = sha256_text("weights")
 LOADED = {"kind": "transformers", "dtype": "float32", "device": "cpu"}
@@ -121,6 +129,34 @@ def test_what_runs_side_by_side_is_never_repeated_to_the_bit(
     model = ModelIdentity(name="last", kind="folder", sha256=WEIGHTS)
     found = commands(model, log).obstacle
     assert found is None if words is None else str(found).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("devices", "text", "moved"),
+    [
+        ([], "AMD EPYC, AVX2", False),
+        ([(2, "AMD EPYC, AVX2")], "AMD EPYC, AVX2", False),
+        ([(2, "AMD EPYC 9, AVX2")], "AMD EPYC, AVX2; from update 3 on AMD EPYC 9, AVX2", False),
+        ([(1, "Intel, AVX2")], "AMD EPYC, AVX2; from update 2 on Intel, AVX2", True),
+        ([(1, "Intel, AVX2"), (1, "AMD EPYC, AVX2")], "AMD EPYC, AVX2", False),
+        ([(0, "Intel, AVX2"), (2, None)], "Intel, AVX2; from update 3 on not recorded", True),
+    ],
+)
+def test_a_training_that_moved_to_another_device_says_where(
+    devices: list[tuple[int, str | None]], text: str, moved: bool, tmp_path: Path
+) -> None:
+    start = start_line()
+    start["engine"] = {**LOADED, "device_name": "AMD EPYC, AVX2"}
+    lines, made = [start], 0
+    for after, name in devices:
+        lines += [update_line(number) for number in range(made + 1, after + 1)]
+        lines.append(resume_line(after, {} if name is None else {"device_name": name}))
+        made = after
+    lines += [update_line(made + 1), resume_line(made + 1, {"device_name": "Made nothing, AVX2"})]
+    log = read_training_log(write_log(tmp_path / "log.jsonl", lines))
+    assert devices_of(log) == text
+    found = commands(ModelIdentity(name="last", kind="folder", sha256=WEIGHTS), log)
+    assert found.moved == (f"on {text}" if moved else "")
 
 
 @pytest.mark.parametrize("staleness", [None, 1])

@@ -3,8 +3,9 @@
 import argparse
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,11 +16,12 @@ from benchmark.commands_of_entry import (
     TrainCommandOf,
     command_text,
     commands_of,
+    devices_of,
     first_difference,
     line_on,
     reproduction_folder,
 )
-from benchmark.engines.core.devices import DEVICE_NAME, repeating
+from benchmark.engines.core.devices import repeating
 from benchmark.evaluation.compare import compare, comparison_text
 from benchmark.evaluation.replay import installed_panel, refuse_dangerous
 from benchmark.evaluation.run_folder import read_run
@@ -44,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     train_again = partial(train_command, plugins=_plugins(arguments.plugin, points))
     plans = [(point, _commands(point, train_again, out)) for point in points]
     for _, commands in plans:
-        if (why := commands.obstacle) is not None:
+        if why := commands.obstacle or commands.moved:
             say(
                 f"note: seed {commands.seed} was trained {why}: its weights will differ, so only "
                 "success can be compared",
@@ -187,15 +189,19 @@ def _log_lines(theirs: TrainingLog, ours: TrainingLog) -> list[str]:
     """Where two logs differ first, their devices, and which versions differ."""
     found = first_difference(theirs, ours)
     lines = [f"first difference of the logs: {found.text}" if found else "the logs are identical"]
-    devices = [log.start.engine.get(DEVICE_NAME, "not recorded") for log in (theirs, ours)]
-    lines.append(f"device: {devices[0]} (entry), {devices[1]} (here)")
-    before, here = theirs.start.versions, versions()
+    lines.append(f"device: {devices_of(theirs)} (entry), {devices_of(ours)} (here)")
+    here = versions()
     differing = [
-        f"{name} {before[name]} (entry) and {here.get(name, 'none')} (here)"
-        for name in before
-        if before[name] != here.get(name)
+        f"{name} {before} (entry) and {here.get(name, 'none')} (here)"
+        for name in theirs.start.versions
+        if (before := _in_turn(line.versions.get(name, "none") for line in theirs.sessions))
+        != here.get(name)
     ]
     return [*lines, f"versions that differ: {', '.join(differing)}"] if differing else lines
+
+
+def _in_turn(names: Iterable[str]) -> str:
+    return ", then ".join(name for name, _ in groupby(names))
 
 
 def _write(path: Path, text: str) -> None:

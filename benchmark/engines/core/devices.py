@@ -122,6 +122,12 @@ def as_on_text(name: object, here: object = None) -> str:
     return " ".join(f"{variable}={value}" for variable, value in as_on(name, here).items())
 
 
+def alike(one: object, other: object) -> bool:
+    """Whether two devices, by what engines call them, compute the same bits as far as is known."""
+    kinds = [(instructions(name), threads(name), _maker(name)) for name in (one, other)]
+    return one == other or (kinds[0] == kinds[1] and kinds[0][0] is not None)
+
+
 def unrepeatable(began: object, here: object) -> str | None:
     """Why a run that goes on elsewhere cannot be repeated to the bit, and what would change that.
 

@@ -153,6 +153,10 @@ def test_a_run_that_is_asked_to_end_leaves_a_checkpoint_that_it_goes_on_from(
     assert main(whole) == 0
     assert "the run began on" not in caplog.text
     resumed, straight = (read_training_log(tmp_path / n / LOG) for n in ("run", "whole"))
+    assert straight.resumes == ()
+    (moved,) = resumed.resumes
+    assert (moved.update, moved.engine[devices.DEVICE_NAME]) == (made, cpu_name())
+    assert moved.versions == resumed.start.versions
     for name in ("policy/loss", "policy/grad_norm", "rollout/return"):
         assert resumed.series(name) == straight.series(name)
     weights = [(tmp_path / n / "last/model.safetensors").read_bytes() for n in ("run", "whole")]

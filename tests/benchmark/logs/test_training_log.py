@@ -31,6 +31,7 @@ from benchmark.stability.runs import run_stability
 from tasks.errors import UserError
 from tasks.seeding import sha256_text
 from tests.support.training.logs import (
+    resume_line,
     run_lines,
     start_line,
     update_line,
@@ -141,6 +142,31 @@ def test_a_resumed_run_appends_and_keeps_the_order(tmp_path: Path) -> None:
     assert [line["kind"] for line in map(json.loads, path.open())] == ["start", "update", "update"]
 
 
+def test_a_session_with_another_device_leaves_a_line(tmp_path: Path) -> None:
+    path = tmp_path / LOG
+    engine, versions = {"kind": "transformers", "device_name": "B"}, {"torch": "2.11"}
+    lines = [start_line(), update_line(1), update_line(2), resume_line(2, engine, versions)]
+    lines += [validation_line(2), update_line(3)]
+    with TrainingLogWriter(path) as writer:
+        with pytest.raises(ValueError, match="only the first line of a log"):
+            writer.append(resume_line(0))
+        for line in lines:
+            writer.append(line)
+        with pytest.raises(ValueError, match="update: 2 comes after update 3"):
+            writer.append(resume_line(2))
+        writer.append(resume_line(3))
+    log = read_training_log(path)
+    assert [line.update for line in log.resumes] == [2, 3]
+    assert log.sessions == (log.start, *log.resumes)
+    assert log.resumes[0].engine == engine and log.resumes[0].versions == versions
+    assert [len(log.updates), len(log.validations)] == [3, 1]
+    # What was resumed after the checkpoint goes; the session that made the checkpoint stays.
+    assert truncate_after(path, 2, -1) == 3
+    assert [line.update for line in read_training_log(path).resumes] == [2]
+    assert truncate_after(path, 1, -1) == 2
+    assert read_training_log(path).resumes == ()
+
+
 def test_a_start_may_name_plugins(tmp_path: Path) -> None:
     named = {f"_rank{n}.py": sha256_text(str(n)) for n in range(16)}
     path = write_log(tmp_path, [start_line(plugins=named)])
@@ -152,7 +178,7 @@ def test_a_log_begins_with_its_start(tmp_path: Path) -> None:
     with TrainingLogWriter(tmp_path / LOG) as writer:
         with pytest.raises(ValueError, match="only the first line of a log"):
             writer.append(update_line(1))
-        with pytest.raises(ValueError, match="kind: must be start, update or validation"):
+        with pytest.raises(ValueError, match="kind: must be start, update, validation or resume"):
             writer.append({"kind": "end"})
     assert (tmp_path / LOG).read_bytes() == b""
 
@@ -326,7 +352,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     (update_line(0), "update: .* greater than or equal to 1"),
     (update_line(2) | {"update": "2"}, "update: .* valid integer"),
     (update_line(2, seconds_total=4.0), "seconds_total: 4.0 comes after 5.0"),
-    (update_line(2, kind="step"), "kind: must be start, update or validation"),
+    (update_line(2, kind="step"), "kind: must be start, update, validation or resume"),
     (start_line(), "kind: only the first line of a log is a start"),
     (validation_line(0), "update: 0 comes after update 1"),
     (validation_line(1, fingerprint="abc"), "fingerprint: "),
@@ -335,6 +361,9 @@ BAD: list[tuple[dict[str, Any], str]] = [
     (validation_line(1) | {"episodes": 0}, "episodes: .* greater than or equal to 1"),
     (validation_line(1, panel="../builtin"), "panel: "),
     (validation_line(1, note="x"), "note: Extra inputs"),
+    (resume_line(1) | {"seed": 1}, "seed: Extra inputs"),
+    (resume_line(1) | {"engine": {"size": 2**64}}, "engine: "),
+    (resume_line(-1), "update: .* greater than or equal to 0"),
 ]
 
 

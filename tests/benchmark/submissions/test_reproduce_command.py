@@ -17,8 +17,9 @@ from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import from_folder
 from benchmark.submissions.parts import RunUpload
 from benchmark.submissions.prepare import prepare
+from benchmark.versions import versions
 from tests.support.submissions.small import Copy, Json, about, played_by
-from tests.support.training.logs import Line
+from tests.support.training.logs import Line, resume_line
 from tests.support.training.plugins import RANK, sha256_of
 
 SMALL = (
@@ -78,13 +79,17 @@ def test_an_entry_is_made_again_to_the_same_weights(
     copy = Copy(Path(shutil.copytree(entries / "20260102_small", tmp_path / "20260102_small")))
     _change_weights(copy)
     copy.log(_from_elsewhere, seed=7)
+    copy.log(_moved, seed=7)
     ((low, high),) = re.findall(r"points \[([+-][0-9.]+), ([+-][0-9.]+)\], McNemar", said)
     tied = float(low) <= 0 <= float(high)
     assert reproduce(tmp_path, "20260102_small", *out) == (0 if tied else 1)
-    said = capfd.readouterr().out
+    said, warned = capfd.readouterr()
+    assert "note: seed 7 was trained on a CPU, AVX2; from update 2 on another CPU, AVX512" in warned
     assert f"the weights differ: SHA-256 {'0' * 64} (entry), " in said
     assert "first difference of the logs: update 2, policy/loss: 0.125 (entry) and " in said
-    assert f"device: a CPU, AVX2 (entry), {cpu_name()} (here)" in said
+    moved = "a CPU, AVX2; from update 2 on another CPU, AVX512"
+    assert f"device: {moved} (entry), {cpu_name()} (here)" in said
+    assert f"versions that differ: torch {versions()['torch']}, then 9.9 (entry) and " in said
     # The training is there already; its command asks for the instructions of the entry's CPU.
     assert "$ ATEN_CPU_CAPABILITY=avx2 arlarena-bench train" in said
 
@@ -92,6 +97,11 @@ def test_an_entry_is_made_again_to_the_same_weights(
 def _from_elsewhere(lines: list[Line]) -> list[Line]:
     engine = {**lines[0]["engine"], "device_name": "a CPU, AVX2"}
     return [{**lines[0], "engine": engine}, *lines[1:-1], {**lines[-1], "policy/loss": 0.125}]
+
+
+def _moved(lines: list[Line]) -> list[Line]:
+    changed = {**lines[0]["versions"], "torch": "9.9"}
+    return [*lines[:2], resume_line(1, {"device_name": "another CPU, AVX512"}, changed), *lines[2:]]
 
 
 def _change_weights(copy: Copy) -> None:
@@ -146,6 +156,7 @@ def test_instructions_that_are_not_here_are_named_before_anything_is_trained(
 ) -> None:
     copy = Copy(Path(shutil.copytree(entries / "20260102_small", tmp_path / "20260102_small")))
     copy.log(_from_elsewhere, seed=7)
+    copy.log(_moved, seed=7)
     (tmp_path / "cpuinfo").write_text("model name : old\nflags : fpu sse2\n")
     monkeypatch.setattr(devices, "_CPUINFO", tmp_path / "cpuinfo")
     assert reproduce(tmp_path, "20260102_small", "--dry-run") == 0

@@ -83,6 +83,15 @@ def validation_line(update: int, solved: int = 128, episodes: int = 256, **chang
     return fields | changes
 
 
+def resume_line(
+    update: int,
+    engine: Mapping[str, Any] | None = None,
+    versions: Mapping[str, str] | None = None,
+) -> Line:
+    fields: Line = {"engine": dict(engine or {}), "versions": dict(versions or {})}
+    return {"kind": "resume", "update": update} | fields
+
+
 def write_log(path: Path, lines: Iterable[Line]) -> Path:
     """Write lines as they are, valid or not, into a file or a folder's log."""
     if path.suffix != ".jsonl":

@@ -49,6 +49,23 @@ def test_only_what_can_be_left_out_is() -> None:
     assert devices.repeating(two)["OMP_NUM_THREADS"] == "2"
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("AMD EPYC 1, AVX2", "AMD EPYC 2, AVX2", True),
+        ("AMD EPYC, AVX2", "Intel(R) Xeon(R), AVX2", False),
+        ("AMD EPYC, AVX2", "AMD EPYC, AVX512", False),
+        ("AMD EPYC, AVX2", "AMD EPYC, 2 threads, AVX2", False),
+        ("NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3", True),
+        ("NVIDIA H100 80GB HBM3", "NVIDIA H200", False),
+        ("NVIDIA H200", "AMD EPYC, AVX2", False),
+        (None, None, True),
+    ],
+)
+def test_devices_that_compute_alike(one: object, other: object, expected: bool) -> None:
+    assert devices.alike(one, other) is devices.alike(other, one) is expected
+
+
 def test_what_a_cpu_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "cpuinfo"
     file.write_text("flags\t\t: fpu avx avx2 fma\n")
