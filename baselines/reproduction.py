@@ -154,14 +154,14 @@ def _plugin_words(start: Start, plugins: Mapping[str, Plugin]) -> Words:
     ]
     if lacking:
         raise UserError(
-            f"the training needs the code of its plug-ins, {', '.join(lacking)}: ask the authors "
+            f"training needs the code of its plug-ins, {', '.join(lacking)}: ask the authors "
             "for it, and name it with `reproduce --plugin`"
         )
     for name, sha256 in start.plugins.items():
         if plugins[name].sha256 != sha256:
             raise UserError(
                 f"--plugin {plugins[name].given} has SHA-256 {digest_text(plugins[name].sha256)}, "
-                f"but the training's {name} has {digest_text(sha256)}: name the code that it ran"
+                f"but the original {name} has {digest_text(sha256)}: name the original code"
             )
     return tuple(word for name in start.plugins for word in ("--plugin", plugins[name].given))
 
@@ -208,7 +208,7 @@ def check_init(start: Start) -> None:
     found = find_model(_init_word(init)).identity
     if init.sha256 is not None and found.sha256 != init.sha256:
         raise UserError(
-            f"the training started from the init {init.name} with SHA-256 "
+            f"training started from the init {init.name} with SHA-256 "
             f"{digest_text(init.sha256)}, but here it has {digest_text(found.sha256)}: the "
             "shipped init has changed; check out the version of this project that "
             "ships the old one"
@@ -225,7 +225,7 @@ def _init_word(init: ModelIdentity) -> str:
         registry = read_registry()
         if init.name not in registry:
             raise UserError(
-                f"the training started from the init {init.name!r}, which is no "
+                f"training started from the init {init.name!r}, which is no "
                 f"longer in the registry{suggestion(init.name, tuple(registry))}"
             )
         return init.name
@@ -233,7 +233,7 @@ def _init_word(init: ModelIdentity) -> str:
         return f"{init.name}@{init.revision}" if init.revision else init.name
     same = [n for n, each in read_registry().items() if each.sha256 and each.sha256 == init.sha256]
     if not same:
-        raise UserError(f"the training started from weights that are not public ({init.text})")
+        raise UserError(f"training started from weights that are not public ({init.text})")
     return same[0]
 
 

@@ -1,4 +1,4 @@
-"""Playing and judging: engines, rollouts, records, replay, statistics and reports.
+"""Evaluation: engines, rollouts, records, replay, statistics and reports.
 
 From Python:
 

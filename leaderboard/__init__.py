@@ -1,1 +1,1 @@
-"""The leaderboard: what was submitted, checked once and shown in one table."""
+"""The leaderboard: submissions, checked once and shown in one table."""

@@ -262,7 +262,7 @@ def _begun(point: ReadCheckpoint, updates: int) -> str | None:
             raise UserError(f"seed {point.checkpoint.seed}: {commands.reason}")
         if (why := commands.obstacle) is not None:
             raise UserError(
-                f"seed {point.checkpoint.seed}: trained {why}: nothing can be repeated to the bit "
+                f"seed {point.checkpoint.seed}: trained {why}: nothing can be repeated bit for bit "
                 "here"
             )
         for path, text in commands.train.files.items():
@@ -291,8 +291,8 @@ def _difference(recorded: TrainingLog, again: TrainingLog, updates: int) -> str 
     text = f"{found} (device: {devices_of(recorded)}, here {devices_of(again)})"
     if instructions(recorded.start.engine.get(DEVICE_NAME)) is None:
         raise UserError(
-            f"{text}: the log does not name the CPU of the training, and another CPU computes "
-            "otherwise, so that this difference shows nothing; no rerun is recorded"
+            f"{text}: the log does not name the CPU that was used, and another CPU may give "
+            "other results, so this difference proves nothing; no rerun is recorded"
         )
     return text
 

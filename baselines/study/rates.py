@@ -112,9 +112,7 @@ def trials_of(cell: Cell, setting: StudySetting) -> dict[float, float]:
     for rate, trial in _trials(cell, setting, rule).items():
         success = tuning_success(trial, rule)
         if success is None:
-            raise UserError(
-                f"the short training run in {trial.folder} is incomplete; remove the folder"
-            )
+            raise UserError(f"the tuning run in {trial.folder} is incomplete; remove the folder")
         found[rate] = success
     return found
 

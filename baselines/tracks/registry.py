@@ -102,7 +102,7 @@ def load_track(name: str) -> Track:
     if track.sha256 != index[name].sha256:
         raise UserError(
             f"track {name} was changed: {TRACKS / name}.yaml has SHA-256 "
-            f"{digest_text(track.sha256)}, the index pins "
+            f"{digest_text(track.sha256)}, but the index pins "
             f"{digest_text(index[name].sha256)}; restore the file"
         )
     return track

@@ -212,8 +212,8 @@ def load_last(accelerator: Accelerator, folder: Path) -> dict[str, torch.Tensor]
         reason = first_line(error)
         raise UserError(
             f"the checkpoint {folder / LAST} could not be loaded: {type(error).__name__}: "
-            f"{reason}. The folder may be in order, for example if memory ran out or a disk failed "
-            "for a while: keep it and run the same command again. If a file in it is damaged, "
+            f"{reason}. The folder may be intact, for example if memory ran out or a disk failed "
+            "temporarily: keep it and run the same command again. If a file in it is damaged, "
             "start the run again with another --out"
         ) from error
 

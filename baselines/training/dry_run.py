@@ -143,7 +143,7 @@ def _check_finite(config: TrainConfig, stats: UpdateStats) -> None:
     if stats.skipped or stats.critic_skipped:
         raise UserError(
             f"{stats.skipped + stats.critic_skipped} optimizer steps from the init had a loss or "
-            f"gradient that is not finite: look at the formulas of the clipping "
+            f"gradient that is not finite: check the formulas of the clipping "
             f"{config.clipping.name} and the advantage {config.advantage.name}"
         )
 

@@ -60,7 +60,7 @@ def _check_launcher() -> None:
     alone = "WORLD_SIZE" not in os.environ and "MASTER_PORT" in os.environ
     if alone and os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes"):
         raise UserError(
-            "accelerate launch --cpu starts one process however many --num_processes says: use "
+            "accelerate launch --cpu starts one process, whatever --num_processes says: use "
             "ACCELERATE_USE_CPU=1 torchrun --nproc_per_node N -m benchmark.cli train ... instead, "
             "or leave --num_processes out"
         )

@@ -42,18 +42,19 @@ def merge(paths: Sequence[Path], out: Path) -> Manifest:
             raise UserError(f"{path} is not a shard: it was played without --shard")
         if manifest.shard.count != first.shard.count:
             raise UserError(
-                f"{path} is one of {manifest.shard.count} shards, not of {first.shard.count}"
+                f"{path} is one of {manifest.shard.count} shards, but {paths[0]} is one of "
+                f"{first.shard.count}"
             )
     present = sorted(manifest.shard.index for manifest, _ in runs if manifest.shard)
     count = first.shard.count if first.shard else 0
     if present != list(range(1, count + 1)):
-        raise UserError(f"shards {present} of {count} are given; give each one once")
+        raise UserError(f"shards {present} of {count} are given; give each shard once")
     records = {record.key: record for _, shard in runs for record in shard}
     order = _order(first)
     missing = [key for key in order if key not in records]
     if missing:
         raise UserError(
-            f"{len(missing)} episodes are missing, the first is {missing[0]}; finish the shards"
+            f"{len(missing)} episodes are missing (first: {missing[0]}); finish the shards"
         )
     manifest = first.model_copy(update={"shard": None})
     _write(out, manifest, [records[key] for key in order], paths)

@@ -72,7 +72,7 @@ def _advice(panel: PanelProtocol, response: str) -> str:
     if panel.name == THINKING or "</think>" not in response.lower():
         return "; --show-prompts 1 shows what the model gets"
     return (
-        "; the model thinks in tags of its own: --protocol thinking takes what follows, "
-        "and some templates can be told not to think: --chat-template-kwargs "
+        "; the model uses its own thinking tags: --protocol thinking takes what follows them, "
+        "and some templates can turn thinking off: --chat-template-kwargs "
         "'{\"enable_thinking\": false}'"
     )

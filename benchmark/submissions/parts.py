@@ -134,7 +134,7 @@ def _check_foreign(logs: Sequence[Found], count: int, own: Mapping[str, Meaning]
         found = readings(log, own)
         if len(found) != 1:
             raise UserError(
-                f"{log.files[0]} has {len(found)} runs: export the log of each training by itself"
+                f"{log.files[0]} has {len(found)} runs: export the log of each run separately"
             )
         unused = own.keys() - found[0].read_as.keys()
         if unused:

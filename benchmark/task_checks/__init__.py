@@ -1,1 +1,1 @@
-"""Checks of a task without a model, and what is pinned of its panels."""
+"""Checks of a task without a model, and the pins of its panels."""

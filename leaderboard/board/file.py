@@ -111,8 +111,8 @@ def _facts(path: Path, stated: bytes) -> BoardFacts:
     plain = json.loads(stated)
     if plain.get("version") != VERSION:
         raise UserError(
-            f"{path} is a board of version {plain.get('version')}, this program reads {VERSION}; "
-            "rebuild it with arlarena-bench leaderboard build"
+            f"{path} is a board of version {plain.get('version')}, but this program reads "
+            f"{VERSION}; rebuild it with arlarena-bench leaderboard build"
         )
     facts: BoardFacts = from_plain(BoardFacts, plain)
     return facts

@@ -151,7 +151,7 @@ def _record(
         for record in records_of(folder, submission, run, key, episode):
             if record.repeat == repeat:
                 return manifest, record
-    raise UserError(f"the submission has no play {repeat} of episode {episode}")
+    raise UserError(f"the submission has no repeat {repeat} of episode {episode}")
 
 
 def _replayed(manifest: Manifest, record: EpisodeRecord) -> Play:

@@ -1,1 +1,1 @@
-"""State of the page, its links and events, and what all tabs are drawn with."""
+"""State of the page, its links and events, and the drawing code that all tabs share."""

@@ -49,15 +49,15 @@ WORDS: Final[Mapping[str, Word]] = {
             "best one or below (if that was 10% or more). Collapse is judged by success smoothed "
             "over three validations, which does not see a loss at the very end. On several tasks "
             "one of them is enough.",
-            "Such a run does not count as collapsed, in dependable success either: nobody knows "
-            "whether it would have recovered.",
+            "Such a run does not count as collapsed, nor does it in dependable success: it might "
+            "have recovered.",
         ),
     ),
     "dependable": Word(
         "Dependable success",
         (
             "The success to expect if you train once more with a new seed. Every seed counts with "
-            "its success, a seed whose training collapsed counts as 0: "
+            "its success; a seed whose training run collapsed counts as 0: "
             "D = (1/m) \u03a3 (1 \u2212 c) p over the m seeds, with c = 1 for a collapse.",
             "Its 95% interval joins that of the success over episodes and seeds with how little a "
             "few seeds say about collapse: with 0 of 3, the true rate can still be high. "
@@ -124,7 +124,7 @@ WORDS: Final[Mapping[str, Word]] = {
             "number of updates, KL penalty, and the rule for the learning rate. Entries are ranked "
             "within their track only. \u201copen\u201d: on no track.",
             "standard: a good method should learn here; the learning rate is tuned for each "
-            "method, with a KL penalty. stress: a high fixed learning rate, two epochs an update "
+            "method, with a KL penalty. stress: a high fixed learning rate, two epochs per update "
             "and no KL penalty, meant to break methods that are not robust. Success on the two is "
             "not comparable.",
         ),
@@ -149,15 +149,15 @@ WORDS: Final[Mapping[str, Word]] = {
             "evaluated should solve as many episodes as one of the validations in the log. If it "
             "isn't the last one, the checkpoint was probably chosen by its success there, which "
             "flatters it.",
-            "An agreement doesn't prove that the log comes from the training of these weights.",
+            "Agreement doesn't prove that the log comes from the training run of these weights.",
         ),
     ),
     "rank": Word(
         "Rank",
         (
             "A beats B when the 95% interval of their paired difference excludes 0. A rank is the "
-            "range of places consistent with that: after all entries that are significantly "
-            "better, before all that are significantly worse. Ties aren't transitive, so ranges "
+            "range of places consistent with that: below all entries that are significantly "
+            "better, above all that are significantly worse. Ties aren't transitive, so ranges "
             "overlap. Nothing is corrected for multiple comparisons; filters change no rank.",
         ),
     ),

@@ -1,1 +1,1 @@
-"""What the tabs show of the content: ranks, comparisons, columns, numbers as text."""
+"""The content that tabs show: ranks, comparisons, columns, numbers as text."""

@@ -141,7 +141,7 @@ def panels_of(board: Board, view: BoardView) -> tuple[PanelFacts, ...]:
         if panel is None:
             names = tuple(f"{each.task}/{each.panel}" for each in protocol.panels)
             raise UserError(
-                f"nobody has played {name} under {protocol.name}{suggestion(name, names)}"
+                f"no entry has played {name} under {protocol.name}{suggestion(name, names)}"
             )
         if panel.task in found:
             raise UserError(f"{name}: choose one panel of {panel.task}")

@@ -1,1 +1,1 @@
-"""What each tab of the page shows: functions from a board and a state to HTML, without gradio."""
+"""The tabs of the page: functions from a board and a state to HTML, without gradio."""

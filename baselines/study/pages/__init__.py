@@ -1,1 +1,1 @@
-"""Pages of a study: of its tracks, and of what goes across them. From finished cells alone."""
+"""Pages of a study, written from finished cells alone: one per track, and those over all tracks."""

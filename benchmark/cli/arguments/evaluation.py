@@ -135,7 +135,7 @@ def _add_engine(group: "argparse._ArgumentGroup") -> None:
         type=json_object,
         default={},
         metavar="JSON",
-        help="vLLM: further engine arguments, as '{\"max_num_seqs\": 512}'",
+        help="vLLM: further engine arguments, such as '{\"max_num_seqs\": 512}'",
     )
 
 
@@ -144,8 +144,8 @@ def _add_protocol(group: "argparse._ArgumentGroup") -> None:
         "--protocol",
         default=PROTOCOLS[0],
         choices=PROTOCOLS,
-        help="standard; thinking: 8192 tokens a turn, temperature 0.6, top-p 0.95; what follows "
-        "the thought is the answer; pixels: standard, but tasks are shown as images (chosen "
+        help="standard; thinking: 8192 tokens per turn, temperature 0.6, top-p 0.95; the text "
+        "after the thought is the answer; pixels: standard, but tasks are shown as images (chosen "
         "automatically for an init made for images). Each is ranked separately (default: standard)",
     )
     group.add_argument("--temperature", type=float, help="standard: 0, greedy; 0.6 for aime")
@@ -171,13 +171,13 @@ def _add_protocol(group: "argparse._ArgumentGroup") -> None:
         type=json_object,
         default={},
         metavar="JSON",
-        help="variables for the chat template, as '{\"enable_thinking\": false}'",
+        help="variables for the chat template, such as '{\"enable_thinking\": false}'",
     )
     group.add_argument(
         "--extra-body",
         type=json_object,
         default={},
         metavar="JSON",
-        help='further fields of requests to servers, as \'{"reasoning_effort": "low"}\'',
+        help='further fields of requests to servers, such as \'{"reasoning_effort": "low"}\'',
     )
     add_settings(group)

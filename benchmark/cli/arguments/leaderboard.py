@@ -25,9 +25,9 @@ def _add_build(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     action = actions.add_parser(
         "build",
         help="check all submissions and write the board's files",
-        description="Check every submission like a pull request and write leaderboard.parquet "
-        "and leaderboard.json. Exit code 1 if a submission is rejected; its name is "
-        "printed, and the others are on the board.",
+        description="Check every submission as a pull request is checked, and write "
+        "leaderboard.parquet and leaderboard.json. Exit code 1 if a submission is rejected; its "
+        "name is printed, and the others are on the board.",
         parents=[env_options()],
     )
     action.add_argument(
@@ -74,10 +74,10 @@ def _add_build(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         help="repository of the submissions: the page links to it and to its pull requests",
     )
     action.add_argument(
-        "--commit", metavar="SHA", type=_commit, help="its commit, named on the page"
+        "--commit", metavar="SHA", type=_commit, help="commit of the submissions, shown on the page"
     )
     action.add_argument(
-        "--date", metavar="YYYY-MM-DD", type=_day, help="day of that commit, named on the page"
+        "--date", metavar="YYYY-MM-DD", type=_day, help="date of that commit, shown on the page"
     )
     action.add_argument(
         "--queue",

@@ -43,10 +43,10 @@ def _of_several_runs(commands: "argparse._SubParsersAction[argparse.ArgumentPars
     parser = commands.add_parser(
         "compare",
         help="paired comparison of two runs, or a table of more",
-        description="Two runs: their difference on common panels, episode by episode, with "
-        "interval and p-value. More: success of every run on every panel, and the "
-        "differences from the first. Runs with different protocols are rejected, unless you ask "
-        "for it.",
+        description="With two runs: their difference on common panels, episode by episode, with "
+        "interval and p-value. With more: success of every run on every panel, and the "
+        "differences from the first run. Runs with different protocols are rejected, except with "
+        "--across-protocols.",
         epilog="examples:\n  arlarena-bench compare runs/base runs/trained\n"
         "  arlarena-bench compare runs/*_transformers_* --json\n",
     )
@@ -54,8 +54,8 @@ def _of_several_runs(commands: "argparse._SubParsersAction[argparse.ArgumentPars
     parser.add_argument(
         "--across-protocols",
         action="store_true",
-        help="compare different protocols on the same panels, too, such as text with images; what "
-        "differs is listed",
+        help="also compare different protocols on the same panels, such as text with images; the "
+        "differences are listed",
     )
     parser.add_argument("--json", action="store_true", help="print all numbers as JSON instead")
     parser = commands.add_parser(

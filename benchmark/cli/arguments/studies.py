@@ -9,9 +9,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Declare the command."""
     parser = commands.add_parser(
         "study",
-        help="do many training runs on tracks and report the results",
-        description="A study file names tracks, recipes and seeds, and can bring recipes and "
-        "plug-ins of yours. Every run is a separate `train --track` process; a finished run "
+        help="make many training runs on tracks and report the results",
+        description="A study file names tracks, recipes and seeds, and can add your own recipes "
+        "and plug-ins. Every run is a separate `train --track` process; a finished run "
         "becomes a few small files that can be committed one by one.",
         epilog="examples:\n  arlarena-bench study status baselines/studies/table.yaml\n"
         "  arlarena-bench study run my-study.yaml --jobs 2\n"
@@ -21,9 +21,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     action = actions.add_parser(
         "run",
         parents=[_common(), data()],
-        help="do the unfinished runs",
-        description="Do the missing runs, the first seed of every cell before any second seed. "
-        "The same command resumes. Exit code 1 if a run failed or is outdated.",
+        help="make the missing runs",
+        description="Make the missing runs: the first seed of every recipe on every track before "
+        "any second seed. The same command resumes. Exit code 1 if a run failed or is outdated.",
     )
     action.add_argument(
         "--jobs",
@@ -67,9 +67,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     action.add_argument(
         "--readme",
         metavar="FILE",
-        help="also write a table between two marks in this Markdown file, with overview.svg for "
-        "the same tracks, and overview.md, claims.md and early_warning.md, over all tracks, into "
-        "the results",
+        help="also write the tables between two marks in this Markdown file, and into the results: "
+        "overview.svg for the same tracks; overview.md, claims.md and early_warning.md for all "
+        "tracks",
     )
 
 

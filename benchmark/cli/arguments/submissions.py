@@ -10,7 +10,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Declare the commands."""
     parser = commands.add_parser(
         "submit",
-        help="create a submission's folder, or check one like CI",
+        help="create a submission's folder, or check one as CI does",
         description="A leaderboard entry is a pull request that adds one folder.",
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
@@ -27,7 +27,7 @@ def _add_init(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         "init",
         help="write a first about.yaml from runs and training logs",
         description="Write about.yaml with what runs and logs say (init, base model, parameters, "
-        "training streams, recipe, dates); what only you can say is marked `fill in`.",
+        "training streams, recipe, dates); the rest is marked `fill in`.",
         parents=[_parts()],
     )
     action.add_argument(
@@ -58,7 +58,7 @@ def _add_prepare(actions: "argparse._SubParsersAction[argparse.ArgumentParser]")
 def _add_to_hub(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     action = actions.add_parser(
         "to-hub",
-        help="point a folder's records to a dataset on the hub",
+        help="replace a folder's records by links to a dataset on the hub",
         description="For folders of more than 10 MiB: upload the compressed files to a dataset, "
         "as <folder's name>/<path>, then pass dataset and commit. Each file is "
         "downloaded and compared before it is removed from the folder.",
@@ -100,7 +100,7 @@ def _add_hash(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "hash",
         help="print the hash by which runs and entries name weights",
         description="Print the SHA-256 over the names and contents of all files of a model that "
-        "are loaded: what run.json and submission.json call sha256. A model on the hub is "
+        "are loaded. run.json and submission.json call it sha256. A model on the hub is "
         "downloaded first.",
         epilog="examples:\n  arlarena-bench hash tiny-sokoban runs/train-grpo/last\n",
     )
@@ -150,7 +150,7 @@ def _parts() -> argparse.ArgumentParser:
         action="extend",
         default=[],
         help="training logs or folders of `train`, one per checkpoint; repeatable. Logs of TRL, "
-        "verl, W&B or TensorBoard, in the order of the first runs, earn a badge of their own",
+        "verl, W&B or TensorBoard, in the order of the first runs, earn a separate badge",
     )
     parser.add_argument(
         "--map",

@@ -46,7 +46,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser.add_argument(
         "--pin",
         action="store_true",
-        help="first write what is measured into panels/index.json: hashes, traces, bands",
+        help="first write the measured hashes, traces and bands into panels/index.json",
     )
     parser = commands.add_parser(
         "new-task",

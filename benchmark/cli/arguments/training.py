@@ -26,9 +26,9 @@ def add(
     """Declare the commands."""
     parser = commands.add_parser(
         "bc",
-        help="train an init from expert demonstrations",
-        description="Behavior cloning: train a model on demonstrations of a task's scripted "
-        "expert on the training stream, evaluate it, and write a folder for --model.",
+        help="train an init from demonstrations of a scripted player",
+        description="Behavior cloning: train a model on demonstrations of a scripted player "
+        "on the training stream of its task, evaluate it, and write a folder for --model.",
         parents=[env_options()],
     )
     parser.add_argument("recipe", metavar="RECIPE", help="an init's name or a recipe file")
@@ -111,7 +111,7 @@ def _add_policy(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", sca
         type=_share,
         metavar="NAME[=GROUPS]",
         help="task to train on, by name or folder; repeatable: a mixture, with GROUPS groups of "
-        "each task per update, or equally many of each (default: the init's task)",
+        "each task per update, or the same number of each (default: the init's task)",
     )
     parser.add_argument(
         "--plugin",
@@ -125,7 +125,7 @@ def _add_policy(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", sca
         type=json_object,
         default={},
         metavar="JSON",
-        help="variables for the chat template in training and validation, as "
+        help="variables for the chat template in training and validation, such as "
         "'{\"enable_thinking\": false}'; a run on a track becomes an open run",
     )
     scales = ", ".join(SCALES)
@@ -249,7 +249,7 @@ def _add_doctor(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         help="check that this machine can train",
         description="One page about this machine: GPUs, driver, memory, disk and versions; whether "
         "a planned run fits and can start (--init or --track); and two updates of a tiny model, "
-        "which check the sync of weights by checksum and measure the gap between engine and "
+        "which check the weight sync by checksum and measure the gap between engine and "
         "trainer, memory and speed. Exit code 1 if a run would fail or be wrong.",
         epilog="examples:\n"
         "  arlarena-bench doctor\n"
@@ -259,18 +259,18 @@ def _add_doctor(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument(
-        "--no-smoke", action="store_true", help="only look at the machine, train nothing"
+        "--no-smoke", action="store_true", help="only inspect the machine, train nothing"
     )
     parser.add_argument(
         "--out", metavar="DIR", help="folder for runs; the test run is deleted (default: runs)"
     )
     _add_threads(parser)
-    policy = parser.add_argument_group("planned run: does it fit, and would `train` refuse it?")
+    policy = parser.add_argument_group("planned run (does it fit, and would `train` refuse it?)")
     policy.add_argument("--recipe", help="a shipped recipe's name or a YAML file (default: sampo)")
     _add_policy(policy, DOCTOR_SCALE)
     _add_async_rollouts(policy)
     policy.add_argument(
-        "--gpus", type=count, metavar="N", help="as `train --gpus N` (default: one device)"
+        "--gpus", type=count, metavar="N", help="as in `train --gpus N` (default: one device)"
     )
     policy.add_argument("--serve-gpus", type=seed, metavar="K", help="as in `train --serve-gpus K`")
     engine = parser.add_argument_group("engine")

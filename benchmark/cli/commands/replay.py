@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
             say(f"  ... and {len(doubts) - _SHOWN} more")
     seconds = time.monotonic() - began
     turns = sum(len(record.turns) for record in records)
-    verdict = f"{differing} differ" if differing else "all hold" if records else "no records"
+    verdict = f"{differing} differ" if differing else "all match" if records else "no records"
     if doubts:
         verdict += f", {len(doubts)} turns inconclusive"
     say(f"{len(records)} records, {turns} turns replayed in {seconds:.1f} s: {verdict}")

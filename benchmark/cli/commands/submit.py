@@ -1,4 +1,4 @@
-"""`arlarena-bench submit`: create a submission's folder, and check one like CI."""
+"""`arlarena-bench submit`: create a submission's folder, and check one as CI does."""
 
 import argparse
 import re

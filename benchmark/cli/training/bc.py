@@ -1,4 +1,4 @@
-"""`arlarena-bench bc`: train an init from expert demonstrations, evaluate it, write its card."""
+"""`arlarena-bench bc`: train an init from demonstrations, evaluate it, write its card."""
 
 import argparse
 import asyncio

@@ -32,7 +32,7 @@ def find_track(arguments: argparse.Namespace) -> Track | None:
         if arguments.results is not None:
             raise UserError("--results needs a --track: it holds a track's tuned learning rates")
         if arguments.tuning is not None:
-            raise UserError("--tuning needs a --track: it holds the search over the track's rates")
+            raise UserError("--tuning needs a --track: it holds a track's tuning runs")
         return None
     track = load_track(arguments.track)
     given = [name for name in ("init", "task", "scale") if getattr(arguments, name) is not None]
@@ -194,7 +194,7 @@ class Tuning:
                 train(run)
             success = tuning_success(run, self.rule)
             if success is None:
-                raise UserError(f"the tuning in {run.folder} did not finish: remove the folder")
+                raise UserError(f"the tuning run in {run.folder} did not finish: remove the folder")
             successes[rate] = success
         rate = best_rate(successes)
         return replace(training, config=with_rate(training.config, rate)), _found(rate, successes)
@@ -227,7 +227,7 @@ def find_tuning(
         path = run.folder / LOG
         if path.exists() and not is_of(read_training_log(path, allow_torn=True), run):
             raise UserError(
-                f"{run.folder} has the short training of another run; choose another "
+                f"{run.folder} has the tuning runs of another run; choose another "
                 + ("--out" if folder is None else "--tuning")
                 + what_differs(path, run.facts)
             )

@@ -38,7 +38,7 @@ def refuse_other_files(folder: Path) -> None:
         return
     for name in OTHERS:
         if (folder / name).exists():
-            raise UserError(f"{folder} holds {name} and not a training run; choose another --out")
+            raise UserError(f"{folder} holds {name}, but no training run; choose another --out")
 
 
 def check_folder(training: "TrainingRun", sharded: bool, settled: bool) -> None:
@@ -101,8 +101,8 @@ def earlier_lines(training: "TrainingRun") -> list[dict[str, Any]]:
     planned = training.config.optimization.updates
     if state.update > planned:
         raise UserError(
-            f"{path} has {state.update} updates, more than the {planned} that are asked for: "
-            "choose another --out, or as many"
+            f"{path} has {state.update} updates, more than the {planned} requested: "
+            "choose another --out, or at least as many updates"
         )
     whole = path.read_text("utf-8").rpartition("\n")[0].splitlines()[1:]
     lines: list[dict[str, Any]] = [json.loads(line) for line in whole]

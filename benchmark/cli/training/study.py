@@ -105,7 +105,9 @@ def _check_on_gpus(cells: "tuple[Cell, ...]", setting: "StudySetting") -> None:
             refused += 1
             say(f"{track} {recipe}: {error}", file=sys.stderr)
     if refused:
-        raise UserError(f"{counted(refused, 'method')} cannot run so (above); nothing was begun")
+        raise UserError(
+            f"{counted(refused, 'method')} cannot run this way (see above); nothing was started"
+        )
 
 
 def _are_shipped(results: Path) -> bool:

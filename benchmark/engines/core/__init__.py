@@ -1,1 +1,1 @@
-"""What all engines share: the contract, the chat, the worker process and wrappers."""
+"""Code shared by all engines: the interface, the chat, the worker and wrappers."""

@@ -162,13 +162,13 @@ def vision_of(folder: Path) -> Vision:
     family = config.get("model_type")
     if family not in FAMILIES:
         raise UserError(
-            f"images of {family} models are not read in this process, only those of "
+            f"images for {family} models are not supported in this process, only for "
             f"{', '.join(FAMILIES)}; {_OTHERWISE}"
         )
     if not (folder / PROCESSOR).is_file():
         raise UserError(
-            f"{folder} has no {PROCESSOR}, so that its images cannot be prepared; copy the file "
-            "of the base model into it"
+            f"{folder} has no {PROCESSOR}, so images cannot be prepared; copy the base model's "
+            "file into it"
         )
     try:
         from PIL.Image import new as new_picture

@@ -23,9 +23,9 @@ def allow_sockets(count: int) -> None:
         return
     if hard != resource.RLIM_INFINITY and hard < wanted:
         raise UserError(
-            f"{count:,} requests at once need {wanted:,} open files, and the system allows this "
-            f"process {hard:,}: raise that (ulimit -Hn), or have fewer at once (--concurrency N, "
-            "or in training --set rollout.concurrency=N)"
+            f"{count:,} requests at once need {wanted:,} open files, but the system allows this "
+            f"process {hard:,}: raise the limit (ulimit -Hn), or send fewer at once (--concurrency "
+            "N, or in training --set rollout.concurrency=N)"
         )
     most = max(wanted, ENOUGH)
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)

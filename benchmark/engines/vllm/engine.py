@@ -234,7 +234,7 @@ class VllmEngine(WorkerEngine):
         if self._running and self._llm.vllm_config.scheduler_config.async_scheduling:
             # vLLM labels a batch when it is read out, and has begun the next one by then.
             raise UserError(
-                "vLLM schedules asynchronously, so tokens under way would be labeled with the new "
+                "vLLM schedules asynchronously, so tokens in flight would be labeled with the new "
                 "weights: build the engine with async_scheduling=False, or wait for its requests"
             )
         with _ONE_AT_A_TIME:

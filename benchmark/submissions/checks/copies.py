@@ -167,8 +167,8 @@ def _check_order(
         if (count := equal_updates(numbers, known.hashes, min(known.updates, len(numbers))))
     )
     for problem in chain((copy.problem for copy in found if copy is not None), equal):
-        text = f"is before {folder}, which would be a copy on the board: {problem}"
-        fix = "give the day of the pull request, also in the folder's name"
+        text = f"is before that of {folder}, which would then count as a copy: {problem}"
+        fix = "give the date of the pull request, also in the folder's name"
         yield Finding(SUBMISSION, "date", text, fix)
         return
 

@@ -124,8 +124,8 @@ def check_dates(entry: Entry, today: date) -> list[Finding]:
         for run in point.runs:
             played = _day(run.manifest.created)
             if trained is not None and played is not None and trained - played > ANYWHERE:
-                problem = f"{run.manifest.created} is before the training began, on {trained}"
-                fix = "send the run of the checkpoint that the training made"
+                problem = f"{run.manifest.created} is before the training run began, on {trained}"
+                fix = "send the evaluation of the checkpoint that this training run wrote"
                 findings.append(Finding(f"{run.path}/run.json", "created", problem, fix))
     return findings
 

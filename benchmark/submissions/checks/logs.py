@@ -89,7 +89,7 @@ def check_foreign_logs(entry: Entry, _context: Context) -> Iterator[Finding]:
     for first, other in combinations([reading.run for reading in readings], 2):
         if equal := equal_curves(first, other):
             problem = f"{equal} updates have the same numbers as {first.name}"
-            yield Finding(other.name, "", problem, "send the log of each training")
+            yield Finding(other.name, "", problem, "send the log of each training run")
     try:
         recipe_stability([reading.run for reading in readings], resamples=1)
     except UserError as error:
@@ -147,11 +147,13 @@ def _check_seeds(entry: Entry, logs: Sequence[TrainingLog]) -> Iterator[Finding]
     for (first, theirs), (other, mine) in combinations(traces, 2):
         if equal := equal_updates(mine, all_hashes(theirs)):
             problem = f"{equal} updates have the same numbers as {first.path}"
-            yield Finding(str(other.path), "", problem, "send the log of each training")
+            yield Finding(str(other.path), "", problem, "send the log of each training run")
     for first, other in combinations(logs, 2):
         if equal := equal_validations(validated(first), validated(other)):
             problem = f"{equal} validations after the init's are those of {first.path}"
-            yield Finding(str(other.path), "validations", problem, "send the log of each training")
+            yield Finding(
+                str(other.path), "validations", problem, "send the log of each training run"
+            )
     missing = [point.checkpoint.seed for point in entry.checkpoints if point.log is None]
     if logs and missing:
         problem = f"seeds {missing} have no training log, but others do"

@@ -115,10 +115,10 @@ def _check_engine(name: str, manifest: Manifest) -> Iterator[Finding]:
     is_policy = model.kind == "policy"
     wanted: tuple[str, ...] = (SCRIPTED,) if is_policy else ENGINES
     if engine not in wanted:
-        problem = f"is {engine!r}, the model is of kind {model.kind}"
+        problem = f"is {engine!r}, but the model is of kind {model.kind}"
         yield Finding(name, "engine.kind", problem, fix)
     elif is_policy and manifest.engine.get("policy") != model.name:
-        problem = f"is {manifest.engine.get('policy')!r}, the model is {model.name!r}"
+        problem = f"is {manifest.engine.get('policy')!r}, but the model is {model.name!r}"
         yield Finding(name, "engine.policy", problem, fix)
     dtype = manifest.engine.get("dtype")
     if engine in LOADING and dtype not in DTYPES:
@@ -126,13 +126,13 @@ def _check_engine(name: str, manifest: Manifest) -> Iterator[Finding]:
     for fact in ("device", "server"):
         said = manifest.engine.get(fact)
         if said is not None and not (isinstance(said, str) and _WORDS.fullmatch(said)):
-            yield Finding(name, f"engine.{fact}", f"is {said!r}, which no engine says", fix)
+            yield Finding(name, f"engine.{fact}", f"is {said!r}, which no engine reports", fix)
     named = (model.name,) if is_policy else ("auto", engine)
     for option, value in _options(manifest.command):
         if option == "--engine" and value not in named:
-            problem = f"has the engine {value!r}, the model is of kind {model.kind}"
+            problem = f"has the engine {value!r}, but the model is of kind {model.kind}"
         elif value in POLICIES and option not in _OF_PLACES and value not in named:
-            problem = f"names the policy {value}, the model is of kind {model.kind}"
+            problem = f"names the policy {value}, but the model is of kind {model.kind}"
         else:
             continue
         yield Finding(name, "command", problem, fix)

@@ -1,1 +1,1 @@
-"""What was played, and how alike two runs are."""
+"""The episodes of runs as hashes, and how alike two runs are."""

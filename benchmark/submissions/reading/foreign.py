@@ -51,8 +51,8 @@ def read_foreign(
             problem = text.removeprefix(name).lstrip(" ,:")
             raise Rejected(Finding(name, "", problem, SEND)) from error
     if len(found) != 1:
-        problem = f"tells of {len(found)} runs"
-        raise Rejected(Finding(name, "", problem, "send the log of each training by itself"))
+        problem = f"has {len(found)} runs"
+        raise Rejected(Finding(name, "", problem, "send the log of each training run separately"))
     (reading,) = found
     allowance.add_curves(reading.run)
     return replace(reading, run=replace(reading.run, name=name, seed=point.seed))

@@ -128,11 +128,11 @@ def _downloaded(url: str, file: StoredFile) -> bytes:
     if status != requests.codes.ok:
         raise UserError(f"{url} cannot be fetched: the hub answers with status {status}")
     if len(content) != file.bytes:
-        raise UserError(f"{url} has {len(content):,} bytes, {file.bytes:,} are stated")
+        raise UserError(f"{url} has {len(content):,} bytes, but {file.bytes:,} are stated")
     digest = hashlib.sha256(content).hexdigest()
     if digest != file.sha256:
         raise UserError(
-            f"{url} has SHA-256 {digest_text(digest)}, {digest_text(file.sha256)} is stated"
+            f"{url} has SHA-256 {digest_text(digest)}, but {digest_text(file.sha256)} is stated"
         )
     return content
 

@@ -1,1 +1,1 @@
-"""What a training log says: its counts, batches, panels and start, and what two have in common."""
+"""Checks of training logs: counts, batches, panels, start, and what two logs have in common."""

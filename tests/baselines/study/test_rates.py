@@ -59,7 +59,7 @@ def test_short_trainings_that_are_finished_are_not_made_again(setting: StudySett
     assert "optimization.learning_rate=0.001" in second
     finish_trials(setting, GRPO, {3e-4: 0.5})
     assert tuning_commands(GRPO, setting) == [second]
-    with pytest.raises(UserError, match=r"the short training run in .*0\.001 is incomplete"):
+    with pytest.raises(UserError, match=r"the tuning run in .*0\.001 is incomplete"):
         keep_rate(GRPO, setting)
     # The other seeds find them, too.
     share_tuning(SECOND, setting)

@@ -192,7 +192,7 @@ def test_what_train_refuses_on_gpus_is_said_before_anything_is_begun(
     out, error = capsys.readouterr()
     assert "0 of 7 runs are finished; 7 left" in out
     assert "sokoban-stress agentrl_cross: cross-policy sampling needs a second engine" in error
-    assert "1 method cannot run so (above); nothing was begun" in error
+    assert "1 method cannot run this way (see above); nothing was started" in error
     assert "grpo:" not in error
     assert not (tmp_path / "runs").exists()
 

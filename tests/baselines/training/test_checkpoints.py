@@ -354,4 +354,4 @@ def test_memory_that_ran_out_is_no_reason_to_give_up_a_checkpoint(
     monkeypatch.setattr(training.accelerator, "load_state", full)
     with pytest.raises(UserError, match="OutOfMemoryError: CUDA out of memory") as caught:
         load_last(training.accelerator, tmp_path)
-    assert "may be in order" in str(caught.value) and "remove" not in str(caught.value)
+    assert "may be intact" in str(caught.value) and "remove" not in str(caught.value)

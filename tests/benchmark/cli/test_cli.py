@@ -171,7 +171,7 @@ def test_a_run_from_eval_to_compare(tmp_path: Path) -> None:
     assert "100.0%" in cli("report", str(runs["expert"])).stdout
     replay = cli("replay", str(runs["random"]))
     assert replay.returncode == 0
-    assert re.search(r"256 records, \d+ turns replayed in [\d.]+ s: all hold", replay.stdout)
+    assert re.search(r"256 records, \d+ turns replayed in [\d.]+ s: all match", replay.stdout)
     compared = cli("compare", str(runs["random"]), str(runs["expert"]))
     assert compared.returncode == 0, compared.stderr
     assert "256 paired episodes" in compared.stdout
@@ -233,7 +233,7 @@ def test_shards_join_to_the_whole_run(tmp_path: Path, capsys: pytest.CaptureFixt
     for number, part in enumerate(parts, 1):
         shard = ["--shard", f"{number}/3", "--out", str(part)]
         assert main([*run, *shard]) == 0
-    assert "give each one once" in error_line(
+    assert "give each shard once" in error_line(
         capsys, "merge", str(parts[0]), str(parts[1]), "--out", str(tmp_path / "x")
     )
     with (parts[0] / "sessions.jsonl").open("a") as sessions:

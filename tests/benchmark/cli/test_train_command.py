@@ -184,7 +184,7 @@ def test_a_longer_run_goes_on_and_a_shorter_one_is_refused(
     stated = (out / "config.yaml").read_bytes()
     capsys.readouterr()
     assert train(out, "--seed", "5", **settings | {"optimization__updates": "2"}) == EXIT_USER_ERROR
-    assert "has 3 updates, more than the 2 that are asked for" in capsys.readouterr().err
+    assert "has 3 updates, more than the 2 requested" in capsys.readouterr().err
     assert (out / "config.yaml").read_bytes() == stated
 
 

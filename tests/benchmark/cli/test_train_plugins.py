@@ -145,9 +145,9 @@ def test_a_run_is_repeated_with_its_own_code_alone(place: Path) -> None:
     with pytest.raises(UserError) as caught:
         train_command(log, "out")
     assert str(caught.value) == (
-        f"the training needs the code of its plug-ins, rank.py (SHA-256 {sha256_of(RANK)}): ask "
+        f"training needs the code of its plug-ins, rank.py (SHA-256 {sha256_of(RANK)}): ask "
         "the authors for it, and name it with `reproduce --plugin`"
     )
     (place / "rank.py").write_text(LONGER)
-    with pytest.raises(UserError, match=r"but the training's rank\.py has .*: name the code"):
+    with pytest.raises(UserError, match=r"but the original rank\.py has .*: name the original code"):
         train_command(log, "out", load_plugins([path]))

@@ -221,7 +221,7 @@ def test_seeds_of_a_custom_recipe_share_a_tuning(
     mine.write_text(mine.read_text().replace("ppo", "cispo"))
     line = refused(capsys, train(tmp_path / "s7", *tuning, recipe=str(mine)))
     assert line.startswith(
-        f"arlarena-bench train: {shared / '0.0001'} has the short training of another run; choose "
+        f"arlarena-bench train: {shared / '0.0001'} has the tuning runs of another run; choose "
         "another --tuning (clipping.clip_low 0.2, now 1.0; "
     )
     assert not (tmp_path / "s7").exists()
@@ -297,7 +297,7 @@ def test_without_a_track_an_init_is_needed(capsys: pytest.CaptureFixture[str]) -
 def test_a_tuning_is_of_a_track(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["train", "--recipe", "grpo", "--init", "tiny-sokoban", "--tuning", "shared"]
     line = refused(capsys, main(command))
-    assert "--tuning needs a --track: it holds the search over the track's rates" in line
+    assert "--tuning needs a --track: it holds a track's tuning runs" in line
 
 
 def test_several_processes_do_not_tune(

@@ -133,7 +133,7 @@ def test_what_is_dated_before_another_makes_no_copy_of_it(
     found = check_copies(entry, Context(INITS, [other]))
     assert [finding.field for finding in found] == (["date"] if folder == LATER else [])
     for finding in found:
-        assert f"is before {LATER}, which would be a copy on the board" in finding.problem
+        assert f"is before that of {LATER}, which would then count as a copy" in finding.problem
     # What maintainers have played again stays on the board, whatever plays like it.
     settled = Context(INITS, [other], reruns=rerun_record(trained))
     stays = folder == LATER and what != "plays"

@@ -235,7 +235,7 @@ def test_plugins_are_asked_for_and_checked(
         lines[0]["plugins"] = {"rank.py": sha256_of(RANK)}
 
     copy.log(change, seed=7)
-    needed = f"the training needs the code of its plug-ins, rank.py (SHA-256 {sha256_of(RANK)}): "
+    needed = f"training needs the code of its plug-ins, rank.py (SHA-256 {sha256_of(RANK)}): "
     assert needed in refused(capsys, tmp_path, "20260102_small")
     dry = ("20260102_small", "--dry-run")
     assert reproduce(tmp_path, *dry) == 1
@@ -252,6 +252,6 @@ def test_plugins_are_asked_for_and_checked(
         Advantage.choices.pop("rank")
         plugin.write_text(RANK + "\n")
         assert reproduce(tmp_path, *dry, "--plugin", str(plugin)) == 1
-        assert "but the training's rank.py has" in capsys.readouterr().err
+        assert "but the original rank.py has" in capsys.readouterr().err
     finally:
         Advantage.choices.pop("rank", None)

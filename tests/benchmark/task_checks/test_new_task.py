@@ -75,7 +75,7 @@ def test_the_guide_from_nothing_to_an_evaluated_task(
     for line in others:
         printed = command(line, capsys)
     assert "number_path/builtin" in printed and "100.0" in printed
-    assert "all hold" in command("arlarena-bench replay runs/expert", capsys)
+    assert "all match" in command("arlarena-bench replay runs/expert", capsys)
     assert "number_path" in command("arlarena-bench tasks", capsys)
 
 

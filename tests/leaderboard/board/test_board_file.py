@@ -114,7 +114,7 @@ def test_another_table(tmp_path: Path) -> None:
 def test_a_board_of_another_version(tmp_path: Path) -> None:
     path = tmp_path / "leaderboard.parquet"
     pq.write_table(SCHEMA.with_metadata({KEY: b'{"version": 2}'}).empty_table(), path)
-    with pytest.raises(UserError, match="a board of version 2, this program reads 1"):
+    with pytest.raises(UserError, match="a board of version 2, but this program reads 1"):
         read_table(path)
 
 

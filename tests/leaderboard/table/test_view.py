@@ -116,7 +116,7 @@ def test_unknown_words(board: Board) -> None:
         default_view(board, "v2")
     with pytest.raises(UserError, match="there is no protocol 'v2'"):
         panels_of(board, BoardView("v2", ()))
-    with pytest.raises(UserError, match="nobody has played sokoban/two under v1; did you mean"):
+    with pytest.raises(UserError, match="no entry has played sokoban/two under v1; did you mean"):
         panels_of(board, BoardView("v1", (("sokoban", "two"),)))
 
 

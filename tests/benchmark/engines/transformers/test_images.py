@@ -175,5 +175,5 @@ def test_another_family_is_sent_to_a_server(copy: Path) -> None:
     path = copy / "config.json"
     config = json.loads(path.read_text("utf-8"))
     path.write_text(json.dumps({**config, "model_type": "mllama"}))
-    with pytest.raises(UserError, match="images of mllama models are not read in this process"):
+    with pytest.raises(UserError, match="images for mllama models are not supported"):
         Chat.load(copy).read(request("look", SMALL).messages)

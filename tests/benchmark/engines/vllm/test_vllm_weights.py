@@ -123,7 +123,7 @@ async def test_weights_wait_for_requests_where_vllm_schedules_asynchronously(
     while not engine._running:
         await asyncio.sleep(0.002)
     trainee.perturb()
-    with pytest.raises(UserError, match="tokens under way would be labeled with the new weights"):
+    with pytest.raises(UserError, match="tokens in flight would be labeled with the new weights"):
         await trainee.hand_over(engine)
     assert (await task).weights_versions == (trainee.version - 1,) * 2
     await trainee.hand_over(engine)

@@ -80,8 +80,8 @@ def test_a_damaged_copy_is_fetched_anew(hub: LocalServer) -> None:
     [
         (Reply(CONTENT + b"!"), "is longer than the stated 17 bytes"),
         (Reply(bytes(2**22)), "is longer than the stated 17 bytes"),
-        (Reply(CONTENT[:-1]), "has 16 bytes, 17 are stated"),
-        (Reply(b""), "has 0 bytes, 17 are stated"),
+        (Reply(CONTENT[:-1]), "has 16 bytes, but 17 are stated"),
+        (Reply(b""), "has 0 bytes, but 17 are stated"),
         (Reply(b"what was uploadex"), "has SHA-256 5ce3628a8006..., "),
         (Reply(CONTENT, 404), "cannot be fetched: the hub answers with status 404"),
         (Reply(bytes(2**20), 404), "cannot be fetched: the hub answers with status 404"),

@@ -281,7 +281,7 @@ FORGERIES = [
         "a policy's engine",
         "trained",
         run(engine={"kind": "scripted", "policy": "expert"}),
-        f"{RUN}, engine.kind: is 'scripted', the model is of kind folder",
+        f"{RUN}, engine.kind: is 'scripted', but the model is of kind folder",
     ),
     Forgery(
         "a data type that a shell would run",
@@ -293,14 +293,14 @@ FORGERIES = [
         "a model's engine for a policy",
         "policy",
         run(engine={"kind": "transformers"}),
-        f"{RUN}, engine.kind: is 'transformers', the model is of kind policy",
+        f"{RUN}, engine.kind: is 'transformers', but the model is of kind policy",
     ),
     *(
         Forgery(
             f"an engine of its own: {kind}",
             "trained",
             run(engine={"kind": kind}),
-            f"{RUN}, engine.kind: is {kind!r}, the model is of kind folder",
+            f"{RUN}, engine.kind: is {kind!r}, but the model is of kind folder",
         )
         for kind in KINDS
     ),
@@ -308,26 +308,26 @@ FORGERIES = [
         "no engine",
         "trained",
         run(engine={}),
-        f"{RUN}, engine.kind: is None, the model is of kind folder",
+        f"{RUN}, engine.kind: is None, but the model is of kind folder",
     ),
     Forgery(
         "another policy's engine",
         "policy",
         run(engine={"kind": "scripted", "policy": "random"}),
-        f"{RUN}, engine.policy: is 'random', the model is 'expert'",
+        f"{RUN}, engine.policy: is 'random', but the model is 'expert'",
     ),
     Forgery(
         "another policy's command",
         "policy",
         run(command=["arlarena-bench", "eval", "--engine", "random"]),
-        f"{RUN}, command: has the engine 'random', the model is of kind policy",
+        f"{RUN}, command: has the engine 'random', but the model is of kind policy",
     ),
     *(
         Forgery(
             f"a policy's command: {' '.join(words)}",
             "trained",
             run(command=["arlarena-bench", "eval", *words]),
-            f"{RUN}, command: {said} expert, the model is of kind folder".replace(
+            f"{RUN}, command: {said} expert, but the model is of kind folder".replace(
                 "engine expert", "engine 'expert'"
             ),
         )
@@ -346,13 +346,14 @@ FORGERIES = [
         "another engine's command",
         "trained",
         run(command=["arlarena-bench", "eval", "--engine", "vllm"]),
-        f"{RUN}, command: has the engine 'vllm', the model is of kind folder",
+        f"{RUN}, command: has the engine 'vllm', but the model is of kind folder",
     ),
     Forgery(
         "evaluated six years before its training",
         "trained",
         run(created="2020-01-01T00:00:00+00:00"),
-        f"{RUN}, created: 2020-01-01T00:00:00+00:00 is before the training began, on 2026-01-02",
+        f"{RUN}, created: 2020-01-01T00:00:00+00:00 is before the training run began, on "
+        "2026-01-02",
     ),
     *(
         Forgery(f"named {name}", "policy", about(name=name), f"{word!r} is what the board says of")
