@@ -172,7 +172,7 @@ def from_folder(
     digest = folder_sha256(path)
     if sha256 is not None and digest != sha256:
         raise UserError(
-            f"init {name}: the files in {path} have SHA-256 {digest_text(digest)}, the "
+            f"init {name}: the files in {path} have SHA-256 {digest_text(digest)}, but the "
             f"registry pins {digest_text(sha256)}; restore them, or pass the "
             "folder itself to --model"
         )

@@ -236,8 +236,8 @@ def read_panel(task: str, folder: Path, name: str) -> Panel:
     if digest != panels[name].sha256:
         raise UserError(
             f"panel {task}/{name} was changed: {panel_path(folder, name)} has SHA-256 "
-            f"{digest_text(digest)}, the index pins {digest_text(panels[name].sha256)}; restore "
-            f"the file, or give a panel that nobody has played yet its new hash: "
+            f"{digest_text(digest)}, but the index pins {digest_text(panels[name].sha256)}; "
+            f"restore the file, or give a panel that nobody has played yet its new hash: "
             f"{pin_command(folder.parent.name)}"
         )
     return Panel(task, panels[name], read_rows(content, panel_path(folder, name)))
@@ -256,7 +256,7 @@ def panel_content(folder: Path, name: str) -> bytes:
     """
     path = panel_path(folder, name)
     if not path.is_file():
-        raise UserError(f"{path} is missing: the entries of panel {name}, one JSON object a line")
+        raise UserError(f"{path} is missing: the entries of panel {name}, one JSON object per line")
     return path.read_bytes()
 
 

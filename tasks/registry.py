@@ -85,7 +85,7 @@ def load_task(name: str) -> Task:
     if name in outside:
         return _load(name, outside[name])
     raise UserError(
-        f"unknown task {name!r}{suggestion(name, task_names())}; a task of your own is found by "
+        f"unknown task {name!r}{suggestion(name, task_names())}; a custom task is found by "
         f"its folder (./{name or 'folder'}) or by ${VARIABLE}"
     )
 
@@ -115,7 +115,7 @@ def _folders() -> Iterator[tuple[str, Path]]:
             continue
         found = sorted(path.parent for path in folder.glob(f"*/{FILE}"))
         if not found:
-            raise UserError(f"${VARIABLE}: {text} is not a task's folder and has none in it")
+            raise UserError(f"${VARIABLE}: {text} is neither a task's folder nor contains one")
         yield from ((path.name, path) for path in found if path != _FOLDER / path.name)
 
 
@@ -135,7 +135,9 @@ def _class_in(name: str, folder: Path) -> object:
     package = f"tasks.{name}" if folder.parent == _FOLDER else name
     if package == name:
         if not name.isidentifier():
-            raise UserError(f"the folder {folder} of a task must be named as Python names packages")
+            raise UserError(
+                f"the folder {folder} of a task must have a name that is valid for a Python package"
+            )
         if str(folder.parent) not in sys.path:
             # Last: a task's name must not hide a package. Worker processes get this path, too.
             sys.path.append(str(folder.parent))

@@ -177,7 +177,7 @@ def installed_panel(protocol: PanelProtocol) -> tuple[Task, Panel]:
         if recorded != installed:
             raise UserError(
                 f"{protocol.task}/{protocol.panel} was played with {field.name} "
-                f"{recorded!r}, installed is {installed!r}: install the version of "
+                f"{recorded!r}, but here it is {installed!r}: install the version of "
                 "the run"
             )
     return task, panel

@@ -179,7 +179,7 @@ def read_game(game: RealGame) -> tuple[str, str]:
     if digest != game.sha256:
         raise UserError(
             f"{path} is a different game: its problem has SHA-256 {digest_text(digest)}, "
-            f"pinned is {digest_text(game.sha256)}"
+            f"but the panel pins {digest_text(game.sha256)}"
         )
     if game.text is not None:
         return problem, game.texts[game.text]
@@ -196,4 +196,4 @@ def _some(paths: list[str]) -> str:
 
 def _how_to_get(option: str = "") -> str:
     command = [DOWNLOAD, *([option] if option else []), "--data-dir", str(folder())]
-    return f"download them with `{shlex.join(command)}`, or {_SETTING}"
+    return f"download the games with `{shlex.join(command)}`, or {_SETTING}"

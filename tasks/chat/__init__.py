@@ -1,1 +1,1 @@
-"""What a model is sent: messages, and images in them."""
+"""Prompts as messages, with images in them."""

@@ -148,9 +148,7 @@ def how_to_get(panel: FieldPanel) -> str:
 
 def _panel(name: str) -> FieldPanel:
     if name not in _BY_NAME:
-        raise UserError(
-            f"tir_math has no panel {name!r} of the field{suggestion(name, tuple(_BY_NAME))}"
-        )
+        raise UserError(f"tir_math has no public panel {name!r}{suggestion(name, tuple(_BY_NAME))}")
     return _BY_NAME[name]
 
 

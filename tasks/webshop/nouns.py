@@ -82,7 +82,9 @@ class SpacyTagger(Tagger):
         meta = self._pipeline.meta
         self.name = f"{SPACY}{model} {meta['version']}"
         if version and version != meta["version"]:
-            raise UserError(f"tagger {SPACY}{model} {version}: installed is {meta['version']}")
+            raise UserError(
+                f"tagger {SPACY}{model} {version}: the installed version is {meta['version']}"
+            )
 
     def nouns(self, title: str) -> tuple[str, ...]:
         """What the pipeline tags NOUN or PROPN."""

@@ -53,7 +53,7 @@ def open_panel(task: str, name: str) -> Panel:
     if catalogue.sha256 != pinned:
         raise UserError(
             f"{task}/{name}: these {len(catalogue)} products differ from the panel's "
-            f"(SHA-256 of the fields in use is {digest_text(catalogue.sha256)}, pinned is "
+            f"(SHA-256 of the fields in use is {digest_text(catalogue.sha256)}, but the panel pins "
             f"{digest_text(pinned)}); {how_to_get(catalogue_name(name))}"
         )
     for entry in panel.entries:

@@ -130,7 +130,7 @@ def test_names_that_are_taken(
     with pytest.raises(UserError, match="not the folder of a task: it has no task.py"):
         task_name(str(tmp_path / "nothing"))
     monkeypatch.setenv(VARIABLE, str(tmp_path / "nothing"))
-    with pytest.raises(UserError, match="is not a task's folder and has none in it"):
+    with pytest.raises(UserError, match="is neither a task's folder nor contains one"):
         task_names()
 
 

@@ -105,5 +105,5 @@ def test_a_run_of_another_version_is_refused(run: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(
         "tasks.sokoban.task.SokobanTask.prompt_template", lambda self: "another prompt"
     )
-    with pytest.raises(UserError, match="was played with prompt_sha256 .* installed is"):
+    with pytest.raises(UserError, match="was played with prompt_sha256 .* but here it is"):
         list(replay_run(*read_run(run)))

@@ -273,7 +273,7 @@ def test_without_the_run_s_protocol_the_report_says_why_and_has_no_boards(small:
     html = report_html(manifest, small.records, small.summary, small.sessions)
     text = words(html)
     assert "No boards for sokoban/builtin." in text
-    assert f"prompt_sha256 '{'0' * 64}', installed is" in text
+    assert f"prompt_sha256 '{'0' * 64}', but here it is" in text
     assert "do not replay" not in text
     for episode in unpacked(html)["episodes"]:
         assert episode[10] == []

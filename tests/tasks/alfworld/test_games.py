@@ -141,7 +141,7 @@ def test_who_names_incomplete_data_is_told_and_plays_no_other_panel(
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("nothing", "folder .*nothing does not exist; download them with"),
+        ("nothing", "folder .*nothing does not exist; download the games with"),
         ("file", "file is not a folder; give the folder that contains json_2.1.1"),
         ("json_2.1.1", "json_2.1.1 is inside the data folder; use "),
         ("x" * 5_000, "cannot read .*: File name too long"),

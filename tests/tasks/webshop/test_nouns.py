@@ -97,4 +97,4 @@ def test_a_spacy_pipeline(tmp_path: Path) -> None:
     # The name with its version is what the protocol states, and finds the same.
     assert name == "spacy:en_three_words 1.2.3"
     assert (nouns, again) == (["tin", "mug", "mug"], ["tin"])
-    assert "1.0.0: installed is 1.2.3" in error
+    assert "1.0.0: the installed version is 1.2.3" in error

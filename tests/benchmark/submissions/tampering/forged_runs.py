@@ -87,7 +87,7 @@ FORGERIES = [
     Forgery("other protocol", "policy", panel(name=THINKING), "temperature = 0"),
     Forgery("two protocols", "trained", panel(name=THINKING), "protocols thinking-1 and v1"),
     Forgery("other penalty", "policy", panel(format_penalty=0), "played with format_penalty 0.0"),
-    Forgery("more turns", "policy", panel(max_turns=30), "with max_turns 30, installed is 15"),
+    Forgery("more turns", "policy", panel(max_turns=30), "with max_turns 30, but here it is 15"),
     Forgery("more history", "policy", panel(history_turns=9), "with history_turns 9"),
     Forgery("other contract", "policy", panel(contract="anything goes"), "with contract 'anything"),
     Forgery("other packages", "policy", panel(packages={"easy": "1"}), "played with packages"),
@@ -103,7 +103,7 @@ FORGERIES = [
         run(shard={"index": 10**300, "count": 10**300}),
         "run.json: the number 10000000000000000000... is too large",
     ),
-    Forgery("half a panel", "trained", half_a_panel, "with episodes 18, installed is 24"),
+    Forgery("half a panel", "trained", half_a_panel, "with episodes 18, but here it is 24"),
     Forgery("edited fingerprint", "policy", run(restate=False, fingerprint="0" * 64), "edited"),
     Forgery(
         "a shard", "policy", run(shard={"index": 1, "count": 2}), "shard: is only a part of a run"
