@@ -88,7 +88,7 @@ def judge(repository: Path, base: str, head: str, out: Path) -> int:
         what = ", ".join(escaped(ascii(name)[1:-1]) for name in names[:MAX_NAMED]) or "none"
         text = (
             f"A pull request adds one folder to {SUBMISSIONS}/, called &lt;yyyymmdd&gt;_&lt;name"
-            f"&gt; in small letters, digits and hyphens; this one touches: {what}.\n"
+            f"&gt; in lowercase letters, digits and hyphens; this one touches: {what}.\n"
         )
         _comment(out, text)
         print(text, end="")

@@ -105,7 +105,7 @@ class SyncCheck:
         try:
             held = await self._engine.weight_checksums()
         except UserError as error:
-            log.warning("%s: only engine/k3 tells whether it takes new weights", error)
+            log.warning("%s: only engine/k3 shows whether it takes new weights", error)
             self._due = False
             return
         given = await asyncio.to_thread(_digests, weights)

@@ -35,8 +35,8 @@ SUCCESS: Final = "success"
 RANK: Final = "rank"
 DEPENDABLE: Final = "dependable"
 """Name of the column with `benchmark.stats.dependable`, the mean over the chosen panels."""
-_VALIDATED: Final = "measured on the panel that the training was validated on"
-_WHILE_TRAINING: Final = "measured while the training updated its weights"
+_VALIDATED: Final = "measured on the panel that the training run was validated on"
+_WHILE_TRAINING: Final = "measured while training updated the weights"
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +248,8 @@ COLUMNS: Final = (
     Column("init", "init", "", "checkpoint that training started from",
            lambda line: init_of(line.row), usual=True),
     Column(DEPENDABLE, "dependable success", "share", "success to expect of one more training run, "
-           "with its 95% CI: mean over the seeds, a seed that collapsed counts as 0; needs two "
-           "seeds (benchmark/stats/dependable.py)", partial(_dependable, "value"), "higher",
+           "with its 95% CI: mean over the seeds, where a seed that collapsed counts as 0; needs "
+           "two seeds (benchmark/stats/dependable.py)", partial(_dependable, "value"), "higher",
            "stability", True, (("low", "", partial(_dependable, "low")),
                                ("high", "", partial(_dependable, "high")))),
     *map(_stability, STABILITY),
@@ -262,7 +262,7 @@ COLUMNS: Final = (
            lambda line: line.row.choices.aggregation, group="recipe"),
     Column("sampling", "sampling", "", "which episodes an update learns from",
            lambda line: line.row.choices.sampling, group="recipe"),
-    Column("setting", "setting", "", "episodes, updates, epochs and KL penalty of the training",
+    Column("setting", "setting", "", "episodes, updates, epochs and KL penalty of the training run",
            lambda line: line.row.choices.setting, group="recipe"),
     Column("seeds", "seeds", "count", "checkpoints that were evaluated",
            lambda line: len(line.row.checkpoints)),

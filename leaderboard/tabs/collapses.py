@@ -126,7 +126,7 @@ def _answer(
         return joined([late, few, _study(board), "."])
     compared = [each for each in enough if each.margin is not None]
     if not compared:
-        alone = ". Nothing can be said of a warning: no run of their tracks held as long. "
+        alone = ". No warning can be judged: no other run on their tracks held as long. "
         return joined([late, alone, _study(board), "."])
     shown = [each for each in compared if each.margin is not None and each.margin.low > 0]
     if not shown:
@@ -214,7 +214,7 @@ def _runs(board: Board, state: State, found: tuple[CollapsedRun, ...]) -> Markup
         Head("moved first"),
     ]
     judged = [name for name in SIGNALS if any(name in each.moves for each in found)]
-    moved = "update at which it moved before the fall; a dash if nobody can say"
+    moved = "update at which it moved before the fall; a dash if unknown"
     heads += [Head(SIGNALS[name].title, number=True, text=moved) for name in judged]
     heads += [Head("one episode", text="that the init solves and the collapsed weights do not")]
     rows: list[list[Piece]] = [

@@ -44,7 +44,7 @@ def _queue(board: Board, repository: str) -> Markup:
     queue = board.facts.queue
     pulls = outside(f"{repository}/pulls", "open pull requests")
     if queue is None:
-        return note(joined(["Submissions that wait: see the ", pulls, "."]))
+        return note(joined(["Waiting submissions: see the ", pulls, "."]))
     said = f"{counted(len(queue.waiting), 'submission')} waiting as of {queue.day}. Today: "
     heads = [Head("pull request"), Head("entry"), Head("opened"), Head("state")]
     rows = [_row(each, repository) for each in queue.waiting]

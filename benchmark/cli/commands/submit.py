@@ -189,8 +189,8 @@ def _day(folder: Path) -> str:
         date.fromisoformat(day)
     except ValueError as error:
         raise UserError(
-            f"--out {folder}: its name begins with the day of the submission, but there is no day "
-            f"{day}; today is {datetime.now(UTC):%Y%m%d}"
+            f"--out {folder}: its name begins with the date of the submission, but there is no "
+            f"date {day}; today is {datetime.now(UTC):%Y%m%d}"
         ) from error
     return day
 
@@ -201,7 +201,7 @@ def log_note(parts: Sequence[RunUpload], kind: Kind) -> str:
         return ""
     return (
         "note: without --training-log, the entry is not on a track and has no stability; the log "
-        "may be beside the weights"
+        "may be next to the weights"
     )
 
 
@@ -212,7 +212,7 @@ def plugin_note(parts: Sequence[RunUpload]) -> str:
         return ""
     plugins = "plug-in" if len(names) == 1 else "plug-ins"
     return (
-        f"note: trained with {plugins} {', '.join(names)}: give method.code, or nobody can "
+        f"note: trained with {plugins} {', '.join(names)}: give method.code, or no one can "
         "reproduce it"
     )
 

@@ -192,7 +192,7 @@ def _check_engines_of_processes(training: "TrainingRun", arguments: argparse.Nam
     if arguments.tensor_parallel_size:
         contradiction = "--tensor-parallel-size: each process has an engine of its own"
     elif training.config.rollout.max_staleness is not None:
-        contradiction = "--async-rollouts: its GPU learns and plays in turns"
+        contradiction = "--async-rollouts: its GPU trains and samples in turns"
     if contradiction is not None:
         raise UserError(
             f"{said} {contradiction}; use vLLM servers (--gpus N without --serve-gpus 0, or "

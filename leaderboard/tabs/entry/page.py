@@ -59,7 +59,7 @@ _PROOFS: Final = {
     "re-run": "maintainers evaluated the weights again",
     "rerun failed": "maintainers evaluated the weights again, and the results did not match. This "
     "may be chance: see what was repeated",
-    "first updates trained again": "maintainers repeated the beginning of every training. It "
+    "first updates trained again": "maintainers repeated the beginning of every training run. It "
     "doesn't prove which model chose the evaluated actions",
 }
 

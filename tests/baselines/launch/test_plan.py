@@ -286,7 +286,7 @@ def test_the_command_line_refuses_and_plans(
     said = capsys.readouterr().out
     assert "8 processes" in said and "api_server" not in said and "--engine vllm --sleep" in said
     assert main([*everywhere, "--async-rollouts", "--dry-run"]) == 2
-    assert "its GPU learns and plays in turns" in capsys.readouterr().err
+    assert "its GPU trains and samples in turns" in capsys.readouterr().err
     sent = ["--weights-nccl", "localhost:5000", "--dry-run"]
     for unserved in ([*everywhere, *sent], [*words, "--engine", "transformers", *sent]):
         assert main(unserved) == 2

@@ -149,5 +149,5 @@ def test_a_run_is_repeated_with_its_own_code_alone(place: Path) -> None:
         "the authors for it, and name it with `reproduce --plugin`"
     )
     (place / "rank.py").write_text(LONGER)
-    with pytest.raises(UserError, match=r"but the original rank\.py has .*: name the original code"):
+    with pytest.raises(UserError, match=r"but the original rank\.py has .*: name the original"):
         train_command(log, "out", load_plugins([path]))

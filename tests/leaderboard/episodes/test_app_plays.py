@@ -102,9 +102,9 @@ def test_what_was_not_played_is_not_there(real: tuple[Board, Path]) -> None:
     board, submissions = real
     row = board.row("20260102_policy")
     assert row is not None
-    with pytest.raises(UserError, match="no play 0 of episode nothing"):
+    with pytest.raises(UserError, match="no repeat 0 of episode nothing"):
         play_of(submissions, row, 0, KEY, "nothing")
-    with pytest.raises(UserError, match="no play"):
+    with pytest.raises(UserError, match="no repeat"):
         play_of(submissions, row, 7, KEY, "one-box-000")
 
 

@@ -107,7 +107,7 @@ def test_a_signal_is_named_only_with_an_interval_above_zero(boards: Boards) -> N
     assert "1 update earlier" in said
     # Nothing to compare with, nothing shown.
     alone = text_of(collapses_lead(boards(entry("alone", *FALLEN_THRICE)), STATE))
-    assert "Nothing can be said of a warning: no run of their tracks held as long." in alone
+    assert "No warning can be judged: no other run on their tracks held as long." in alone
 
 
 def test_what_tells_tracks_apart_is_no_warning(boards: Boards) -> None:

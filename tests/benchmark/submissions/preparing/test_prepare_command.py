@@ -186,7 +186,7 @@ def test_the_folder_names_a_day(given: Given, capsys: pytest.CaptureFixture[str]
     given.out = given.root / "20261330_mine"
     assert given.prepare(*given.runs, "--seeds", "0,1") == 2
     assert "--out " in (said := capsys.readouterr().err)
-    assert "20261330_mine: its name begins with the day of the submission, but there is " in said
+    assert "20261330_mine: its name begins with the date of the submission, but there is " in said
 
 
 def test_what_is_missing_without_logs_is_said(
@@ -224,7 +224,7 @@ def test_plugins_are_asked_for(given: Given, capsys: pytest.CaptureFixture[str])
         named = {**json.loads(start), "plugins": {"rank.py": sha256_text("code")}}
         Path(log).write_text("\n".join([json.dumps(named), *rest, ""]))
     words = (*given.runs, "--training-log", *given.logs)
-    note = "note: trained with plug-in rank.py: give method.code, or nobody can reproduce it"
+    note = "note: trained with plug-in rank.py: give method.code, or no one can reproduce it"
     assert main(["submit", "init", *words, "--out", str(given.root / "first.yaml")]) == 0
     assert note in capsys.readouterr().out
     assert given.prepare(*words) == 0
