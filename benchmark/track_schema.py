@@ -82,7 +82,7 @@ class FixedRate(Strict):
 
 
 class RateGrid(Strict):
-    """Each method has the learning rate of a grid whose short training succeeds most.
+    """Each method has the learning rate of a grid whose tuning run succeeds most.
 
     Attributes:
         grid: The rates, ascending.

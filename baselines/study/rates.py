@@ -84,7 +84,7 @@ def keep_rate(cell: Cell, setting: StudySetting) -> None:
     """Write the rate that a shipped recipe's tuning runs have found beside those of others.
 
     Raises:
-        UserError: A short training is not finished, or the file cannot be written.
+        UserError: A tuning run is not finished, or the file cannot be written.
     """
     success = trials_of(cell, setting)
     if cell.recipe in setting.custom.methods:

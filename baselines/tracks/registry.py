@@ -58,7 +58,7 @@ class Rates(Strict):
     Attributes:
         track: Hash of the track that they were tuned on.
         rates: By recipe.
-        success: Success of the last rollouts of every rate's short training, by recipe and rate.
+        success: Success of the last rollouts of every rate's tuning run, by recipe and rate.
     """
 
     track: Sha256

@@ -1,4 +1,4 @@
-"""Selects a recipe's learning rate on a track with a grid, by short training runs.
+"""Selects a recipe's learning rate on a track with a grid, by short tuning runs.
 
 Every rate of the grid is trained for a few updates on the rule's own seed, without a validation.
 Judged are the rollouts, never a panel: what is tuned is not what is reported.
@@ -56,7 +56,7 @@ def tuning_runs(
 
 
 def tuning_success(run: TrainingRun, rule: RateGrid) -> float | None:
-    """Mean success of the last rollouts of a short training; None if it is not finished.
+    """Mean success of the last rollouts of a tuning run; None if it is not finished.
 
     A rollout of which no success was measured counts as 0, and so does a training that ended
     because its steps were not finite.
@@ -76,7 +76,7 @@ def tuning_success(run: TrainingRun, rule: RateGrid) -> float | None:
 
 
 def updates_left(run: TrainingRun, rule: RateGrid) -> int:
-    """Updates of a short training that are still to be made, by its log.
+    """Updates of a tuning run that are still to be made, by its log.
 
     Raises:
         UserError: Its log cannot be read.
@@ -95,7 +95,7 @@ def best_rate(successes: Mapping[float, float]) -> float:
 
 
 def is_of(log: TrainingLog, run: TrainingRun) -> bool:
-    """Whether a log is that of a short training: same configuration, init, seed and plug-ins."""
+    """Whether a log is that of a tuning run: same configuration, init, seed and plug-ins."""
     start = log.start
     mine = run.configuration, run.init.identity.sha256, run.seed, run.plugins
     return (start.configuration, start.init.sha256, start.seed, start.plugins) == mine

@@ -184,7 +184,7 @@ class Tuning:
             The run at the rate that was found, and what was found in a line.
 
         Raises:
-            UserError: A short training cannot be made, or was stopped early.
+            UserError: A tuning run cannot be made, or was stopped early.
         """
         from baselines.tracks.tuning import best_rate, tuning_success, with_rate
 
