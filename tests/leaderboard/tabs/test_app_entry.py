@@ -98,7 +98,7 @@ def test_the_columns_say_what_they_were_measured_on() -> None:
     texts = {column.name: column.text for column in columns_of([SOKOBAN])}
     for name in STABILITY:
         assert texts[name].endswith(", regardless of the panels shown")
-        assert ("the panel that the training was validated on" in texts[name]) == (
+        assert ("the panel that the training run was validated on" in texts[name]) == (
             name != "mismatch_p95"
         )
         assert ("median of the seeds" in texts[name]) == (
