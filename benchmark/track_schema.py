@@ -5,7 +5,7 @@ clipping, aggregation, sampling). The files and their registry belong to `baseli
 what a log says of a track and how the two are compared.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
@@ -248,6 +248,10 @@ def deviations(track: Track, start: Start) -> list[str]:
     if pinned.sha256 is None and init.name != pinned.name:
         found.append(_differs("init", init.name, pinned.name))
     configuration = {k: v for k, v in start.configuration.items() if k not in ("seed", *METHOD)}
+    found += [
+        f"{_text(name)} is a single name with a dot: settings are nested"
+        for name in _dotted(configuration)
+    ]
     theirs, ours = flat(configuration), dict(track.pinned)
     ours |= {name: value for name, value in flat(track.added).items() if name in theirs}
     ours |= flat({"tasks": {task.info.name: task.settings() for task in track.load_tasks()}})
@@ -265,6 +269,19 @@ def deviations(track: Track, start: Start) -> list[str]:
         elif not _same(theirs[name], ours[name]):
             found.append(_differs(name, theirs[name], ours[name]))
     return found
+
+
+def _dotted(fields: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Names that a flattened configuration cannot tell from nested ones, by dotted name.
+
+    With `kl.coef` beside `kl: {coef: ...}`, one of the two would be compared with the track, and
+    everybody else would read the other.
+    """
+    for name, value in fields.items():
+        if "." in name:
+            yield f"{prefix}{name}"
+        if isinstance(value, Mapping):
+            yield from _dotted(value, f"{prefix}{name}.")
 
 
 def _differs(name: str, theirs: object, ours: object) -> str:

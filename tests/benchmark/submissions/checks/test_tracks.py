@@ -56,6 +56,27 @@ def test_one_changed_setting_is_a_finding_with_both_values(copies: Copies) -> No
     ]
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_a_setting_that_is_given_again_under_a_dotted_name_is_a_finding(
+    first: bool, copies: Copies
+) -> None:
+    """The comparison flattens names: the trainer's own setting must not hide behind another."""
+
+    def own(line: Line) -> None:
+        line |= {"recipe": "ranked", "plugins": {"rank.py": "a" * 64}}
+        line["configuration"]["kl"]["coef"] = 0.5
+        pinned = {"kl.coef": 0.01}
+        nested = line["configuration"]
+        line["configuration"] = {**pinned, **nested} if first else {**nested, **pinned}
+
+    copy = on_track(copies("trained"), own)
+    copy.about(lambda about: about["method"].update(recipe="ranked"))
+    found = problems(copy, TRACK)
+    said = "claims track small, but kl.coef is a single name with a dot: settings are nested; "
+    for seed in SEEDS:
+        assert any(f"training/s{seed}.jsonl.zst, line 1, configuration: {said}" in f for f in found)
+
+
 def test_a_method_that_is_not_its_recipe_is_a_finding(copies: Copies) -> None:
     copy = on_track(copies("trained"), changed("clipping", "clip_high", 0.9))
     found = problems(copy, TRACK)
