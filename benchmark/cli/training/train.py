@@ -95,6 +95,7 @@ def plan_run(arguments: argparse.Namespace) -> PlannedRun:
         UserError: Something is unknown or missing, or options contradict each other.
     """
     from baselines.algorithms.plugins import load_plugins
+    from baselines.config.layers import RECIPES, names
 
     plugins = load_plugins(arguments.plugin)
     if arguments.serve_gpus is not None and arguments.gpus is None:
@@ -103,6 +104,11 @@ def plan_run(arguments: argparse.Namespace) -> PlannedRun:
     arguments = arguments if plan is None else as_trainer(arguments, plan)
     processes = process_count() if plan is None else len(plan.training)
     track = find_track(arguments)
+    if plugins and track is not None and arguments.recipe in names(RECIPES):
+        raise UserError(
+            f"--plugin beside --track and the shipped recipe {arguments.recipe}, which needs none: "
+            "entries of such runs are refused; leave it out, or name a recipe of your own"
+        )
     training, origin = _open_run(arguments) if track is None else _track_run(arguments, track)
     training = replace(training, plugins={name: each.sha256 for name, each in plugins.items()})
     return PlannedRun(training, track, origin, plan, arguments, processes)

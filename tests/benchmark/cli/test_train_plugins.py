@@ -75,6 +75,14 @@ def test_a_run_names_its_code_and_is_not_resumed_with_another(
     assert train(place, *plugin) == 0
 
 
+def test_a_shipped_recipe_on_a_track_takes_no_plugin(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["train", "--track", "sokoban-standard", "--recipe", "grpo", "--dry-run"]
+    line = refused(capsys, main([*words, "--plugin", str(place / "rank.py")]))
+    assert "--plugin beside --track and the shipped recipe grpo, which needs none: " in line
+
+
 VALUED = '''from typing import Literal
 
 from torch import Tensor

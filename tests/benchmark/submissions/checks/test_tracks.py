@@ -191,6 +191,17 @@ def test_a_method_of_plugins_is_taken_if_all_seeds_have_the_same_code(copies: Co
     )
 
 
+def test_a_shipped_recipe_with_plugins_is_a_finding(copies: Copies) -> None:
+    """Its name and its choices say what was trained, and a plug-in can do anything else."""
+    copy = on_track(copies("trained"), lambda line: line.update(plugins={"rank.py": "a" * 64}))
+    assert problems(copy, TRACK) == [
+        f"training/s{seed}.jsonl.zst, line 1, recipe: its recipe is the shipped grpo, but it was "
+        "trained with plug-ins; train the recipe as the track does, under its name; another method "
+        "needs another"
+        for seed in SEEDS
+    ]
+
+
 def test_many_changed_settings_are_counted(copies: Copies) -> None:
     extra = {f"setting{number}": number for number in range(30)}
     copy = on_track(copies("trained"), lambda line: line["configuration"].update(extra))
