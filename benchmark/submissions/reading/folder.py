@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from markdown_it import MarkdownIt
 from pydantic import ValidationError
 
 from benchmark.archive import sha256_of, unpacked
@@ -37,7 +38,14 @@ MAX_PLAIN: Final = 2**20
 """Bytes of any other file that is not compressed."""
 MAX_README: Final = 2**16
 """Bytes of a README, which the board does not show."""
-_CODE: Final = re.compile(r"^ {0,3}(```|~~~).*?^ {0,3}\1|(`+)[^`].*?\2", re.MULTILINE | re.DOTALL)
+_LEVELS: Final = 64
+"""Of quotations and lists in a README; what lies deeper is not read."""
+_MARKDOWN: Final = MarkdownIt("commonmark", {"maxNesting": _LEVELS}).enable("table")
+"""GitHub's Markdown, as far as it decides what is code."""
+_MARKDOWN.disable("text_join")  # which makes an escaped character look like any other
+_FOREIGN: Final = ("image", "html_block", "html_inline")
+_DRAWN: Final = re.compile(r"\s*(mermaid|geojson|topojson|stl)\b", re.IGNORECASE)
+"""Languages of code blocks of which GitHub shows a picture."""
 _PICTURE: Final = re.compile(r"!\[|<\s*[/!]?[a-z](?!ttps?://)", re.IGNORECASE)
 """Images and HTML, which could look like a badge of the board, or like a table of it."""
 _AS_EMOJI: Final = re.compile(r"(?<=[^\w\s])\ufe0f")
@@ -175,20 +183,45 @@ def check_readme(folder: Path) -> list[Finding]:
         return [rejected.finding]
     except UnicodeDecodeError:
         return [Finding(README, "", "is not UTF-8", "write it as UTF-8")]
-    text = _AS_EMOJI.sub("", text.replace("\r\n", "\n").replace("\t", " "))
+    text = _AS_EMOJI.sub("", text.replace("\r\n", "\n"))
+    # A tab is seen; to Markdown it is more than one blank.
+    spaced = text.replace("\t", " ")
     try:
-        check_visible(text, lines=True)
+        check_visible(spaced, lines=True)
     except ValueError as error:
-        lines = enumerate(text.split("\n"), 1)
+        lines = enumerate(spaced.split("\n"), 1)
         unseen = (f"line {number}" for number, line in lines if not all(map(is_seen, line)))
         return [Finding(README, next(unseen, ""), str(error), "use only visible characters")]
-    # Code is shown as it is.
-    prose = _CODE.sub(lambda code: "\n" * code[0].count("\n"), text)
-    if (found := _PICTURE.search(prose)) is not None:
-        line = prose.count("\n", 0, found.start()) + 1
+    try:
+        found = next(_pictures(text), None)
+    except RecursionError:
+        found = 1
+    if found is not None:
         fix = "remove it: write text alone, and code between backquotes"
-        return [Finding(README, f"line {line}", "has an image or HTML", fix)]
+        return [Finding(README, f"line {found}", "has an image or HTML", fix)]
     return []
+
+
+def _pictures(text: str) -> Iterator[int]:
+    """Lines of a README, from 1, with an image, HTML, or what other readers may take for either.
+
+    Code is shown as it is. Only a parser can tell what is code: to a simpler reader, two backquotes
+    in two paragraphs hide what stands between them.
+    """
+    for token in _MARKDOWN.parse(text):
+        line = 1 + (token.map[0] if token.map else 0)
+        drawn = token.type == "fence" and _DRAWN.match(token.info)
+        if token.type in _FOREIGN or drawn or token.level >= _LEVELS - 1:
+            yield line
+        prose = ""
+        for child in token.children or ():
+            if child.type in _FOREIGN:
+                yield line + prose.count("\n")
+            # What stands on both sides of code or of an escape is not one text.
+            between = "\n" if child.type in ("softbreak", "hardbreak") else " "
+            prose += child.content if child.type == "text" else between
+        if (seen := _PICTURE.search(prose)) is not None:
+            yield line + prose.count("\n", 0, seen.start())
 
 
 def check_inventory(folder: Path, there: dict[str, int], submission: Submission) -> list[Finding]:
