@@ -11,7 +11,6 @@
 """
 
 import math
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -95,6 +94,7 @@ class RowCollector:
         self._source = source
         self._own = own
         self._columns: dict[str, _Column] = {}
+        self._placed: list[_Column] = []  # of every value, in their order
         self._unknown: set[str] = set()
         self._last: LogRow | None = None
         self._repeated = 0
@@ -129,10 +129,12 @@ class RowCollector:
 
     def resume_at(self, step: int) -> None:
         """Drop what was measured at a step or later, as the log says that it is made again."""
-        for column in self._columns.values():
-            kept = bisect_left(column.steps, step)
-            self._made_again += len(column.steps) - kept
-            del column.steps[kept:], column.values[kept:]
+        # Each value is dropped once, however many sessions there are and however many columns.
+        while self._placed and self._placed[-1].steps[-1] >= step:
+            column = self._placed.pop()
+            column.steps.pop()
+            column.values.pop()
+            self._made_again += 1
         if self._last is not None and self._last.step >= step:
             self._last = replace(self._last, step=max(step - 1, 0))
 
@@ -218,6 +220,7 @@ class RowCollector:
             )
         column.steps.append(row.step)
         column.values.append(value)
+        self._placed.append(column)
 
     def _in_range(self, row: LogRow, name: str, ours: str, value: float) -> float:
         if not math.isfinite(value):

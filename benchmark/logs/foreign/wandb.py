@@ -15,6 +15,7 @@ and evaluation lines are calls of their own. Without that column its exports can
 import csv
 import io
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -113,10 +114,12 @@ def _reading(
     """
     collector = RowCollector(path, "wandb", own)
     for number, cells in lines:
+        # A chart has columns of other runs; a history may have new names in every line.
+        columns = names if len(names) <= len(cells) else cells
         values = {
-            name: cells[column]
-            for column, name in names.items()
-            if column in cells and column != step and column not in _OF_WANDB
+            names[column]: cells[column]
+            for column in columns
+            if column in names and column in cells and column != step and column not in _OF_WANDB
         }
         # A call of `log` without the trainer's step says nothing that could be placed.
         said = {name: value for name, value in values.items() if value is not None}
@@ -172,8 +175,8 @@ def _csv_lines(path: Path, text: str) -> tuple[list[str], Iterator[tuple[int, Ce
     rows = _csv_rows(path, text)
     _, header = next(rows, (1, []))
     if len(set(header)) < len(header):
-        twice = next(name for name in header if header.count(name) > 1)
-        fail_at(path, 1, f"column {twice!r} appears twice; export one run, or rename them")
+        (twice, _), *_ = Counter(header).most_common(1)
+        fail_at(path, 1, f"column {short(twice)} appears twice; export one run, or rename them")
     return header, _csv_values(path, header, rows)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from pathlib import Path
 from typing import Any
 
@@ -183,3 +184,24 @@ def test_faults_are_named_with_their_line(tmp_path: Path, content: str, message:
     with pytest.raises(UserError, match=message) as caught:
         read(tmp_path, content)
     assert str(tmp_path / "export.csv") in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["null", "1"])
+def test_a_new_name_in_every_line_takes_time_for_the_line_alone(value: str, tmp_path: Path) -> None:
+    """All names of the log were looked for in every line: hours for 14 MB."""
+    lines = "".join(f'{{"_step": 1, "name{number}": {value}}}\n' for number in range(40_000))
+    began = time.process_time()
+    if value == "null":
+        assert read(tmp_path, lines)[0].run.curves == {}
+    else:
+        with pytest.raises(UserError, match="more than 10000 different names"):
+            read(tmp_path, lines)
+    assert time.process_time() - began < 5
+
+
+def test_a_column_that_appears_twice_among_many_is_found_at_once(tmp_path: Path) -> None:
+    header = ",".join(["_step", *(f"name{number}" for number in range(50_000)), "z", "z"])
+    began = time.process_time()
+    with pytest.raises(UserError, match="column 'z' appears twice"):
+        read(tmp_path, f"{header}\n")
+    assert time.process_time() - began < 5
