@@ -85,25 +85,30 @@ def _check_run(run: ReadRun) -> Iterator[Finding]:
         except UserError as error:
             yield Finding(name, where, str(error), STANDARD)
             continue
+        # Whatever number of repeats is stated, no more is looked at than was played.
         episodes = {entry.id for entry in panel.entries}
-        wanted = {
-            (protocol.task, protocol.panel, episode, repeat)
-            for episode in episodes
-            for repeat in range(protocol.repeats)
-        }
         played = {
             record.key
             for record in run.records
             if (record.task, record.panel) == (protocol.task, protocol.panel)
         }
+        extra = sorted(
+            key for key in played if key[2] not in episodes or key[3] >= protocol.repeats
+        )
+        wanted = len(episodes) * protocol.repeats
+        missing = wanted - (len(played) - len(extra))
         records = f"{run.path}/episodes.jsonl.zst"
         place = f"{task.info.name}/{panel.name}"
-        if missing := sorted(wanted - played):
-            problem = (
-                f"{len(missing)} of {len(wanted)} episodes are missing, the first is {missing[0]}"
+        if missing:
+            first = next(
+                key
+                for episode in sorted(episodes)
+                for repeat in range(protocol.repeats)
+                if (key := (protocol.task, protocol.panel, episode, repeat)) not in played
             )
+            problem = f"{missing} of {wanted} episodes are missing, the first is {first}"
             yield Finding(records, place, problem, "finish the run with the same eval command")
-        if extra := sorted(played - wanted):
+        if extra:
             problem = f"{len(extra)} episodes are not in the panel, the first is {extra[0]}"
             yield Finding(records, place, problem, REMAKE)
 

@@ -96,6 +96,7 @@ FORGERIES = [
     Forgery("unknown panel", "policy", panel(panel="easy"), "the run does not play it"),
     Forgery("unknown task", "policy", panel(task="chess"), "chess"),
     Forgery("a panel without end", "policy", panel(episodes=10**30), "episodes is more than 1,000"),
+    Forgery("repeats beyond memory", "policy", panel(repeats=10**9), "000000 episodes are missing"),
     Forgery("repeats without end", "policy", panel(repeats=2**63), "repeats is more than 1,000"),
     Forgery(
         "a shard of too many",
