@@ -31,6 +31,7 @@ from benchmark.submissions.checks.accepted_entries import (
     validations_of,
 )
 from benchmark.submissions.checks.context import Context
+from benchmark.submissions.checks.logs import MAX_PANELS
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.format.texts import skeleton
@@ -95,7 +96,8 @@ def check_copies(entry: Entry, context: Context) -> list[Finding]:
             fix = f"remove your earlier {draft}"
             findings[before:] = [replace(finding, fix=fix) for finding in findings[before:]]
     for point in entry.checkpoints:
-        if point.log is not None:
+        # Of more panels `check_logs` says that nobody reads them.
+        if point.log is not None and len(point.log.panels) <= MAX_PANELS:
             findings += check_begins(point, point.log, starts)
     named = {finding.file for finding in findings}
     return findings + [

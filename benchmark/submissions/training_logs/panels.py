@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import NormalDist
 from typing import Any, Final
 
@@ -264,7 +265,7 @@ def check_choice(trained: Sequence[tuple[ReadCheckpoint, TrainingLog]]) -> Itera
         yield Finding(SUBMISSION, "checkpoints", problem, fix)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Compared:
     """A seed that can be compared with its log.
 
@@ -278,23 +279,34 @@ class _Compared:
     ties: Mapping[str, MatchedPanel]
     near: set[int]
 
+    @cached_property
+    def by_update(self) -> Mapping[int, Sequence[tuple[MatchedPanel, Validation]]]:
+        """All validations of its panels; a hostile log has 100,000, and as many are asked for."""
+        found: dict[int, list[tuple[MatchedPanel, Validation]]] = {}
+        for name, tie in self.ties.items():
+            for line in self.log.of_panel(name):
+                found.setdefault(line.update, []).append((tie, line))
+        return found
+
+    def after(self, update: int) -> Sequence[tuple[MatchedPanel, Validation]]:
+        """The validations after one update."""
+        return self.by_update.get(update, ())
+
     @property
     def last(self) -> int:
         """The update of the last validation."""
-        return max(line.update for name in self.ties for line in self.log.of_panel(name))
+        return max(self.by_update)
 
 
 def _agree_together(seeds: Sequence[_Compared], updates: Sequence[int]) -> bool:
     """Whether all seeds together solve as many episodes as in validations after some updates."""
     episodes, solved, evaluated, drawn = 0, 0.0, 0.0, 0
     for seed, update in zip(seeds, updates, strict=True):
-        for name, tie in seed.ties.items():
-            for line in seed.log.of_panel(name):
-                if line.update == update:
-                    episodes += line.episodes
-                    solved += line.success * line.episodes
-                    evaluated += tie.summary.success.value * line.episodes
-                    drawn += tie.drawn
+        for tie, line in seed.after(update):
+            episodes += line.episodes
+            solved += line.success * line.episodes
+            evaluated += tie.summary.success.value * line.episodes
+            drawn += tie.drawn
     if drawn:
         return can_be_one((solved / episodes, episodes), (evaluated / episodes, drawn))
     around = wilson(round(solved), episodes, CONFIDENCE)

@@ -1,6 +1,7 @@
 """Which panel of a log was evaluated: by its fingerprint, or as the configuration plays it."""
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,15 @@ def test_seeds_that_are_all_a_little_better_are_not_those_of_their_logs(
     found = [each.problem for each in check_choice(trained)]
     together = "match validations one by one, but together they are too far from them"
     assert found == [together] * (not accepted)
+
+
+def test_a_choice_among_many_validations_takes_time_for_each_once() -> None:
+    """A log of 32 MiB has 100,000; every choice looked at all of them, for minutes."""
+    trained = [(half(), log_over(0, *[148] * 12_000)) for _ in range(5)]
+    began = time.process_time()
+    (found,) = check_choice(trained)
+    assert "together they are too far from them" in found.problem
+    assert time.process_time() - began < 15
 
 
 def test_last_weights_that_were_never_validated_are_compared_with_nothing() -> None:
