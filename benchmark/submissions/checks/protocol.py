@@ -1,7 +1,7 @@
 """Checks that runs are complete, follow one protocol and use the stated model."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import combinations, product
 from typing import Final
@@ -16,19 +16,55 @@ from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.declaration import check_dates
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
+from benchmark.submissions.format.texts import check_claims
 from benchmark.submissions.reading.entry import REMAKE, Entry, ReadRun
 from benchmark.versions import PROGRAM
 from tasks.errors import UserError
+from tasks.texts import on_one_line
 
 _COMMIT = re.compile("[0-9a-f]{40}")
 _WORDS: Final = re.compile(r"[A-Za-z][\w.-]{0,23}(:\d{1,3})?", re.ASCII)
 """What an engine calls its device, or the program that serves."""
+_ARGUMENT: Final = re.compile(r"[A-Za-z0-9_./:-]{0,64}", re.ASCII)
+"""A name or a text in the arguments of an engine."""
 _OF_PLACES: Final = ("--model", "--lora", "--out")
 """Options with names of folders, which may be called anything."""
 MOST_ERRORS: Final = 0.05
 """Of the episodes of a run. A complete run has none; instead of failures they could hide whose
 failures these are."""
 STANDARD = "play the panel as its protocol says, without --set, --temperature and the like"
+
+
+def _is_word(said: object) -> bool:
+    return isinstance(said, str) and bool(_WORDS.fullmatch(said))
+
+
+def _is_argument(said: object) -> bool:
+    if isinstance(said, dict):
+        return all(map(_is_argument, (*said, *said.values())))
+    if isinstance(said, list):
+        return all(map(_is_argument, said))
+    return not isinstance(said, str) or bool(_ARGUMENT.fullmatch(said))
+
+
+_FACTS: Final[Mapping[str, Callable[[object], bool]]] = {
+    "device": _is_word,
+    "server": _is_word,
+    "context": lambda said: type(said) is int,
+    "opened": lambda said: said == "<think>",
+    "model_args": lambda said: isinstance(said, dict) and _is_argument(said),
+    "batch_invariant": lambda said: said is True,
+}
+"""What an entry's page shows of an engine (`ENGINE_FACTS`), beside its kind and its data type."""
+
+
+def _claims_nothing(said: object) -> bool:
+    """Whether a fact about an engine holds nothing that only the board says of entries."""
+    try:
+        check_claims(str(said))
+    except ValueError:
+        return False
+    return True
 
 
 def check_protocol(entry: Entry, context: Context) -> list[Finding]:
@@ -128,10 +164,13 @@ def _check_engine(name: str, manifest: Manifest) -> Iterator[Finding]:
     dtype = manifest.engine.get("dtype")
     if engine in LOADING and dtype not in DTYPES:
         yield Finding(name, "engine.dtype", f"is {dtype!r}, which is not a data type", fix)
-    for fact in ("device", "server"):
+    for fact, is_said in _FACTS.items():
         said = manifest.engine.get(fact)
-        if said is not None and not (isinstance(said, str) and _WORDS.fullmatch(said)):
-            yield Finding(name, f"engine.{fact}", f"is {said!r}, which no engine reports", fix)
+        if said is not None and not (is_said(said) and _claims_nothing(said)):
+            shown = on_one_line(repr(said))
+            yield Finding(name, f"engine.{fact}", f"is {shown}, which no engine reports", fix)
+    if not is_policy and "policy" in manifest.engine:
+        yield Finding(name, "engine.policy", "is there, but the model is no policy", fix)
     named = (model.name,) if is_policy else ("auto", engine)
     for option, value in _options(manifest.command):
         if option == "--engine" and value not in named:

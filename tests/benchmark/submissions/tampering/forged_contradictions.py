@@ -304,6 +304,24 @@ FORGERIES = [
         )
         for kind in KINDS
     ),
+    *(
+        Forgery(
+            f"an engine with the words of the board in {fact}",
+            "trained",
+            run(engine={"kind": "transformers", "dtype": "float32", fact: said}),
+            f"{RUN}, engine.{fact}: is ",
+        )
+        for fact, said in (
+            ("policy", "re-run by the maintainers"),
+            ("opened", "officially solved: 99%"),
+            ("model_args", "replayed twice"),
+            ("model_args", {"quantization": "verified"}),
+            ("model_args", {"rope_scaling": {"rope type": 1}}),
+            ("batch_invariant", "state of the art"),
+            ("context", "verified"),
+            ("device", "official"),
+        )
+    ),
     Forgery(
         "no engine",
         "trained",
