@@ -426,7 +426,16 @@ def _inits(board: Board, protocol: str) -> dict[str, list[BoardRow]]:
 def init_of_entry(board: Board, row: BoardRow, panels: Sequence[PanelKey]) -> BoardRow | None:
     """The first entry of an entry's init that has played some panels; None if there is none."""
     inits = _inits(board, row.protocol).get(row.init.name, []) if row.init else []
-    return next((each for each in inits if success_of(each, panels) is not None), None)
+    return next(
+        (
+            each
+            for each in inits
+            # Other weights may have its name.
+            if row.init is not None and each.checkpoints[0].model.sha256 == row.init.sha256
+            if success_of(each, panels) is not None
+        ),
+        None,
+    )
 
 
 def init_success(board: Board, row: BoardRow, panels: Sequence[PanelKey]) -> float | None:

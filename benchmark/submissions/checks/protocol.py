@@ -16,7 +16,7 @@ from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.declaration import check_dates
 from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
-from benchmark.submissions.format.texts import check_claims
+from benchmark.submissions.format.texts import check_claims, skeleton
 from benchmark.submissions.reading.entry import REMAKE, Entry, ReadRun
 from benchmark.versions import PROGRAM
 from tasks.errors import UserError
@@ -238,20 +238,7 @@ def _check_models(entry: Entry, inits: Mapping[str, str | None]) -> Iterator[Fin
             problem = f"{model.text}: these are the weights of the init {known}"
             yield Finding(SUBMISSION, where, problem, "send trained weights")
         yield from _check_init(model, where, inits)
-    init = entry.submission.init
-    if init is not None:
-        if not _identified(init):
-            problem, fix = f"{init.text}: the weights cannot be identified", "give its hash"
-            yield Finding(SUBMISSION, "init", problem, fix)
-        yield from _check_init(init, "init", inits)
-        if init.kind != "init" and (known := _registered(init, inits)):
-            problem = f"{init.text}: these are the weights of the init {known}"
-            fix = f"use its registered name (kind init, name {known})"
-            yield Finding(SUBMISSION, "init", problem, fix)
-        equal = [p for p in entry.checkpoints if same_weights(p.checkpoint.model, init)]
-        if equal:
-            problem = f"seed {equal[0].checkpoint.seed} has the weights of the init"
-            yield Finding(SUBMISSION, "checkpoints", problem, "send trained weights")
+    yield from _check_start(entry, inits)
     for one, other in combinations(entry.checkpoints, 2):
         same = same_weights(one.checkpoint.model, other.checkpoint.model)
         noted = product(one.runs, other.runs)
@@ -261,10 +248,38 @@ def _check_models(entry: Entry, inits: Mapping[str, str | None]) -> Iterator[Fin
             yield Finding(SUBMISSION, "checkpoints", problem, "send each checkpoint once")
 
 
+def _check_start(entry: Entry, inits: Mapping[str, str | None]) -> Iterator[Finding]:
+    """Check what training started from."""
+    init = entry.submission.init
+    if init is None:
+        return
+    if not _identified(init):
+        problem, fix = f"{init.text}: the weights cannot be identified", "give its hash"
+        yield Finding(SUBMISSION, "init", problem, fix)
+    yield from _check_init(init, "init", inits)
+    if init.kind != "init" and (known := _registered(init, inits)):
+        problem = f"{init.text}: these are the weights of the init {known}"
+        fix = f"use its registered name (kind init, name {known})"
+        yield Finding(SUBMISSION, "init", problem, fix)
+    elif init.kind != "init" and (known := _called(init, inits)):
+        problem = f"{init.text} is called like the init {known}, which has other weights"
+        yield Finding(SUBMISSION, "init", problem, "give it a name of its own in init.name")
+    equal = [p for p in entry.checkpoints if same_weights(p.checkpoint.model, init)]
+    if equal:
+        problem = f"seed {equal[0].checkpoint.seed} has the weights of the init"
+        yield Finding(SUBMISSION, "checkpoints", problem, "send trained weights")
+
+
 def _registered(model: ModelIdentity, inits: Mapping[str, str | None]) -> str | None:
     """The registered init that has a model's weights."""
     names = (name for name, sha256 in inits.items() if sha256 and sha256 == model.sha256)
     return next(names, None)
+
+
+def _called(model: ModelIdentity, inits: Mapping[str, str | None]) -> str | None:
+    """The registered init that a model's name looks like, where the registry has its hash."""
+    seen = skeleton(model.name)
+    return next((name for name, sha256 in inits.items() if sha256 and skeleton(name) == seen), None)
 
 
 def _check_init(

@@ -243,6 +243,9 @@ def test_the_success_of_the_init_is_that_of_its_own_entry(boards: Boards) -> Non
     assert init_success(boards(row, start()), row, [SOKOBAN.key]) == 0.2
     other = replace(row, init=Model("other", "folder", None, "1" * 64))
     assert init_success(boards(other, start()), other, [SOKOBAN.key]) is None
+    assert row.init is not None
+    other = replace(row, init=replace(row.init, kind="folder", sha256="1" * 64))
+    assert init_success(boards(other, start()), other, [SOKOBAN.key]) is None
 
 
 def test_another_entry_of_the_init_on_other_panels_takes_nothing_away(boards: Boards) -> None:

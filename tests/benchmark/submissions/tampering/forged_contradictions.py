@@ -306,7 +306,7 @@ FORGERIES = [
     ),
     *(
         Forgery(
-            f"an engine with the words of the board in {fact}",
+            f"an engine with {said!r} as its {fact}",
             "trained",
             run(engine={"kind": "transformers", "dtype": "float32", fact: said}),
             f"{RUN}, engine.{fact}: is ",

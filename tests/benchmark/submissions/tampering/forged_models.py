@@ -142,6 +142,15 @@ FORGERIES = [
         both(init(kind="folder", name="Large-7B"), about(base_model="Large-7B", parameters=7)),
         "these are the weights of the init tiny-sokoban; use its registered name",
     ),
+    *(
+        Forgery(
+            f"other weights under the name {name} of an init",
+            "trained",
+            init(kind="folder", name=name, sha256="7" * 64),
+            "is called like the init tiny-sokoban, which has other weights",
+        )
+        for name in ("tiny-sokoban", "Tiny-S0koban")
+    ),
     Forgery(
         "init of other weights", "trained", init(sha256="0" * 64), "tiny-sokoban has other weig"
     ),
