@@ -107,7 +107,7 @@ def plan_run(arguments: argparse.Namespace) -> PlannedRun:
     if plugins and track is not None and arguments.recipe in names(RECIPES):
         raise UserError(
             f"--plugin beside --track and the shipped recipe {arguments.recipe}, which needs none: "
-            "entries of such runs are refused; leave it out, or name a recipe of your own"
+            "entries of such runs are refused; leave it out, or name your own recipe"
         )
     training, origin = _open_run(arguments) if track is None else _track_run(arguments, track)
     training = replace(training, plugins={name: each.sha256 for name, each in plugins.items()})

@@ -263,7 +263,7 @@ def _check_start(entry: Entry, inits: Mapping[str, str | None]) -> Iterator[Find
         yield Finding(SUBMISSION, "init", problem, fix)
     elif init.kind != "init" and (known := _called(init, inits)):
         problem = f"{init.text} is called like the init {known}, which has other weights"
-        yield Finding(SUBMISSION, "init", problem, "give it a name of its own in init.name")
+        yield Finding(SUBMISSION, "init", problem, "give it another name in init.name")
     equal = [p for p in entry.checkpoints if same_weights(p.checkpoint.model, init)]
     if equal:
         problem = f"seed {equal[0].checkpoint.seed} has the weights of the init"
