@@ -10,7 +10,6 @@ Source: the pipeline of AgentRL (arXiv 2510.04206), section 3; its bound is not 
 
 import asyncio
 from collections import deque
-from types import TracebackType
 from typing import Self
 
 from baselines.rollouts.collector import Collector
@@ -34,12 +33,7 @@ class AsyncCollector(Collector):
         self._batches = deque()
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Drop what is under way."""
         for batch in self._batches:
             batch.cancel()

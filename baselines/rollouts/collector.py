@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from baselines.algorithms.sampling import Dynamic
@@ -121,12 +120,7 @@ class Collector:
         """Nothing is begun before it is asked for."""
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Nothing is under way."""
 
     async def collect(self, update: int) -> PlayedRollout:

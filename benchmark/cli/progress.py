@@ -3,7 +3,6 @@
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console
@@ -78,12 +77,7 @@ class Progress:
             log_to(sys.stderr)
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Clear the bar."""
         if self._bar:
             self._bar.stop()

@@ -1,7 +1,6 @@
 """The interface of a host, which runs episodes."""
 
 from abc import ABC, abstractmethod
-from types import TracebackType
 from typing import Self
 
 from tasks.base import Task
@@ -59,10 +58,5 @@ class EnvHost(ABC):
         """Nothing is started before it is needed."""
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """End what was started."""

@@ -5,7 +5,6 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from functools import partial
-from types import TracebackType
 from typing import Any, TypeVar
 
 from benchmark.hosts.base import EnvHost, LiveEpisode, WorkerDied
@@ -50,14 +49,9 @@ class EnvPool(EnvHost):
         host = self.workers if task.info.worker_processes else self._inline
         return await host.open(task, entry, max_turns)
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exc: object) -> None:
         """End all processes."""
-        await self.workers.__aexit__(exc_type, exc, traceback)
+        await self.workers.__aexit__(*exc)
 
 
 def parallel_map(

@@ -4,7 +4,6 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, TypeVar
 
 from benchmark.hosts.base import EnvHost, LiveEpisode, WorkerDied
@@ -155,12 +154,7 @@ class ProcessHost(EnvHost):
         """A number that no other episode of this host has."""
         return next(self._numbers)
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """End all processes."""
         self._closed = True
         await asyncio.gather(*(worker.stop() for worker in self._workers))

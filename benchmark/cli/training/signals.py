@@ -5,7 +5,7 @@ import contextlib
 import logging
 import signal
 import time
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from benchmark.cli.training.processes import is_main, process_count
@@ -49,12 +49,7 @@ class StopSignals:
                 self._before[number] = signal.signal(number, self._handle)
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Give the signals back to whoever had them."""
         for number, handler in self._before.items():
             signal.signal(number, handler)

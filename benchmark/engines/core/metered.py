@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from benchmark.engines.core.base import Engine, Generation, Request
@@ -62,14 +61,9 @@ class MeteredEngine(Engine):
         await self._engine.__aenter__()
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exc: object) -> None:
         """Stop the engine."""
-        await self._engine.__aexit__(exc_type, exc, traceback)
+        await self._engine.__aexit__(*exc)
 
     async def generate(self, request: Request) -> Generation:
         """Pass a request on; see `Engine.generate`."""

@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from types import TracebackType
 from typing import Any, Final, Self, cast
 
 from benchmark.engines.core.base import (
@@ -77,12 +76,7 @@ class ReplicatedEngine(Engine):
         self._facts = cast("dict[str, Any]", found[0])
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Stop all replicas; requests still waiting get `EngineDown`."""
         await self._stop()
 

@@ -15,7 +15,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from benchmark.engines.core.base import (
@@ -150,12 +149,7 @@ class WorkerEngine(Engine):
             raise
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Stop the thread after its current step; requests still waiting get `EngineDown`."""
         self._stopping.set()
         self._inbox.put(None)

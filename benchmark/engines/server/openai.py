@@ -12,7 +12,6 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import aiohttp
@@ -167,12 +166,7 @@ class OpenAIEngine(Engine):
             raise
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close all connections; vLLM ends a generation whose connection is closed."""
         await self._pool.close()
         await self._weights.close()

@@ -8,7 +8,6 @@ how busy the machine is changes no verdict.
 import signal
 import threading
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Literal, Self, TypeAlias
 
 from tasks.errors import TransientError
@@ -135,12 +134,7 @@ class Checker:
         """Nothing is started before it is needed."""
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End the process."""
         self.close()
 
