@@ -1,6 +1,40 @@
-"""The style sheet of pages about training runs: light and dark, from phone to desktop."""
+"""Pages about training runs: light and dark, from phone to desktop; a figure, and tables below it.
 
-STYLE = """
+A page loads nothing and runs nothing. Names in it come from logs of other people: all text is
+escaped, and what is invisible is written as code points.
+"""
+
+import base64
+import hashlib
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from benchmark.html_text import visible
+
+_HEAD = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{{ policy }}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{{ title }}</title>
+<link rel="icon" href="data:,">
+<style>{{ style }}</style>
+</head>
+<body>
+<main>
+<h1>{{ title }}</h1>
+<p>{{ summary }}</p>
+<img src="{{ image }}" alt="{{ description }}">
+"""
+_END = """</main>
+</body>
+</html>
+"""
+_STYLE = """
 :root {
   color-scheme: light dark;
   --page: #fff; --ink: #1c2128; --soft: #59626e; --rule: #d9dde3; --bad: #a8261d;
@@ -30,3 +64,31 @@ thead th { color: var(--soft); font-size: 13px; vertical-align: bottom; }
 tbody th { font-weight: 600; }
 .bad { color: var(--bad); font-weight: 600; }
 """
+
+
+def page(body: str, svg: bytes, more_style: str = "", **values: Any) -> str:
+    """Write one HTML file; the same arguments give the same text.
+
+    Args:
+        body: Template of what stands below the figure.
+        svg: The figure.
+        more_style: What the page adds to the style sheet.
+        values: What the templates name: `title`, `summary`, `description` (of the figure), and
+            those of the body.
+    """
+    style = _STYLE + more_style
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, finalize=_shown_safely
+    )
+    return environment.from_string(_HEAD + body + _END).render(
+        image=Markup(f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"),  # noqa: S704
+        style=Markup(style),  # noqa: S704 - a constant
+        policy=f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:",
+        **values,
+    )
+
+
+def _shown_safely(value: Any) -> Any:
+    """Text with its hidden characters made visible; markup of this module as it is."""
+    return visible(value) if type(value) is str else value

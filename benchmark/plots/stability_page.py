@@ -1,20 +1,10 @@
-"""Stability as a page: the figure, the table, definitions of all metrics, notes on the logs.
+"""Stability as a page: the figure, the table, definitions of all metrics, notes on the logs."""
 
-The page loads nothing and runs nothing. Names in it come from logs of other people: all text is
-escaped, and what is invisible is written as code points.
-"""
-
-import base64
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
-
-from benchmark.html_text import visible
-from benchmark.plots.page import STYLE
+from benchmark.plots.page import page
 from benchmark.plots.stability import stability_svg
 from benchmark.stability.comparison import RecipeComparison
 from benchmark.stability.definitions import DEFINITIONS, of_scope
@@ -44,23 +34,7 @@ summary { cursor: pointer; }
 li { overflow-wrap: anywhere; }
 """
 
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{{ policy }}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>Stability of training runs</title>
-<link rel="icon" href="data:,">
-<style>{{ style }}</style>
-</head>
-<body>
-<main>
-<h1>Stability of training runs</h1>
-<p>{{ summary }}</p>
-<img src="{{ image }}" alt="Success, survival and warning signs; the numbers are in the tables.">
-{% macro table(heads, rows, text=0) %}
+_BODY = """{% macro table(heads, rows, text=0) %}
 <div class="scroll"><table>
 <thead><tr>{% for head in heads %}
 <th scope="col"{% if loop.index0 and loop.index0 <= text %} class="text"{% endif %}>{{ head }}</th>
@@ -108,9 +82,6 @@ worst seed.</p>
 {% endfor %}
 <h2>Sources of the definitions</h2>
 {{ table(["number", "unit", "source"], sources, 2) }}
-</main>
-</body>
-</html>
 """
 
 
@@ -129,27 +100,21 @@ class _Log:
 
 
 def stability_page(rows: Sequence[Compared], comparisons: Comparisons) -> str:
-    """Write one HTML file.
-
-    The same arguments give the same text.
+    """Write one HTML file; see `page`.
 
     Args:
         rows: What is compared; at least one.
         comparisons: What recipes come to against each other.
     """
-    style = STYLE + _MORE_STYLE
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    image = base64.b64encode(stability_svg(rows, comparisons.each)).decode()
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, finalize=_shown_safely
-    )
     runs = sum(len(row.runs) for row in rows)
     labels = [row.label for row in rows]
-    return environment.from_string(_PAGE).render(
+    return page(
+        _BODY,
+        stability_svg(rows, comparisons.each),
+        _MORE_STYLE,
+        title="Stability of training runs",
+        description="Success, survival and warning signs; the numbers are in the tables.",
         summary=f"{counted(runs, 'run')} of {counted(len(rows), 'recipe')}: {', '.join(labels)}.",
-        image=Markup(f"data:image/svg+xml;base64,{image}"),  # noqa: S704
-        style=Markup(style),  # noqa: S704 - a constant
-        policy=f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:",
         unknown=UNKNOWN,
         halved=DEFINITIONS["halved"].text,
         short_heads=["recipe", "seeds", *(DEFINITIONS[name].name for name in COLUMNS)],
@@ -177,11 +142,6 @@ def _comparison(one: RecipeComparison) -> dict[str, Any]:
 
 def _sentence(name: str) -> str:
     return f"{DEFINITIONS[name].name.capitalize()} (IQM): {DEFINITIONS[name].text}"
-
-
-def _shown_safely(value: Any) -> Any:
-    """Text with its hidden characters made visible; markup of this module as it is."""
-    return visible(value) if type(value) is str else value
 
 
 def _short(rows: Sequence[Compared]) -> list[_Row]:

@@ -1,40 +1,19 @@
 """Curves of training runs as a page: the figure, and a table of the final values."""
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
 
 from benchmark.html_text import number, percent
 from benchmark.logs.groups import Curve
 from benchmark.logs.lines import Validation
 from benchmark.logs.training_log import TrainingLog
-from benchmark.plots.page import STYLE
+from benchmark.plots.page import page
 from benchmark.stability.collapse import MIN_EVALUATIONS, halved
 from benchmark.stability.definitions import DEFINITIONS
 from benchmark.stability.run_end import collapsed_at
 from tasks.texts import counted, printable
 
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{{ policy }}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{{ title }}</title>
-<link rel="icon" href="data:,">
-<style>{{ style }}</style>
-</head>
-<body>
-<main>
-<h1>{{ title }}</h1>
-<p>{{ summary }}</p>
-<img src="{{ image }}" alt="{{ description }}">
-{% for panel, rows in panels %}
+_BODY = """{% for panel, rows in panels %}
 <h2>Validation on {{ panel }}</h2>
 <p>Success rates with 95% Wilson intervals. A run has collapsed where its smoothed success has
 lost half of what it had gained, or half of its best. With three validations or fewer, nobody
@@ -49,9 +28,6 @@ knows, unless it shows anyway. Halved: {{ halved }}.</p>
 {% endfor %}
 </tbody></table></div>
 {% endfor %}
-</main>
-</body>
-</html>
 """
 
 _COLUMNS = (
@@ -69,9 +45,7 @@ class _Row:
 
 
 def training_page(curves: Sequence[Curve], svg: bytes) -> str:
-    """Write one HTML file that loads nothing and runs nothing.
-
-    The same arguments give the same text.
+    """Write one HTML file; see `page`.
 
     Args:
         curves: What is compared; at least one.
@@ -85,21 +59,18 @@ def training_page(curves: Sequence[Curve], svg: bytes) -> str:
         (panel, run.start.task if several else None) for run in runs for panel in run.panels
     )
     names = ", ".join(printable(curve.label) for curve in curves)
-    digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    return environment.from_string(_PAGE).render(
+    return page(
+        _BODY,
+        svg,
         title=f"Training on {tasks} from {inits}",
         summary=f"{counted(len(runs), 'run')} in {counted(len(curves), 'curve')}: {names}.",
         description=f"Training curves of {names}; the final numbers are in the tables.",
-        image=Markup(f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"),  # noqa: S704
         panels=[
             (f"{task}/{panel}" if task else panel, _rows(curves, panel, task))
             for panel, task in panels
         ],
         columns=_COLUMNS,
         halved=DEFINITIONS["halved"].text,
-        style=Markup(STYLE),  # noqa: S704 - a constant
-        policy=f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:",
     )
 
 
