@@ -77,12 +77,10 @@ def test_a_model_of_texts_has_no_image_side_to_freeze() -> None:
         freeze_vision(random_model())
 
 
-# They have every choice that any recipe makes: see `test_trainer.py`.
+# A second policy, entropies and a critic read images, too; what is made of log-probabilities does
+# not know of them (`test_trainer.py` has every choice).
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "recipe",
-    ["agentrl", "cispo_sm", "dr_grpo", "empg", "ppo", "reinforce_pp", "rloo", "sampo", "sapo"],
-)
+@pytest.mark.parametrize("recipe", ["agentrl", "empg", "ppo", "sampo"])
 def test_recipes_train_on_images(tmp_path: Path, recipe: str) -> None:
     line = train(tmp_path / "run", recipe)
     assert math.isfinite(line["policy/loss"]) and math.isfinite(line["policy/grad_norm"])

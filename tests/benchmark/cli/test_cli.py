@@ -122,18 +122,8 @@ def test_a_mistake_is_one_line(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["replay", "/no/such/run"], "is not a run folder"),
-        (["eval", "--engine", "expert", "--out", "/proc/run"], "/proc/run cannot be written"),
-        pytest.param(
-            ["eval", "--model", "/no/such/folder"],
-            "no init or folder '/no/such/folder'",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            ["bc", "tiny-sokoban", "--out", "/proc/x"],
-            "/proc/x cannot be written",
-            marks=pytest.mark.slow,
-        ),
+        (["eval", "--model", "/no/such/folder"], "no init or folder '/no/such/folder'"),
+        (["bc", "tiny-sokoban", "--out", "/proc/x"], "/proc/x cannot be written"),
     ],
 )
 def test_what_a_command_imports_adds_no_line_to_a_mistake(

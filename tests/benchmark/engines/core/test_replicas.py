@@ -83,7 +83,7 @@ async def test_a_model_that_cannot_be_loaded_is_the_users_mistake(tmp_path: Path
     wrong = replace(SOURCE, path=tmp_path)
     options = replace(OPTIONS, data_parallel_size=None)
     build_broken = partial(build_engine, "transformers", options, wrong)
-    broken = ReplicatedEngine("transformers", build_broken, [None, None])
+    broken = ReplicatedEngine("transformers", build_broken, [None])
     with pytest.raises(UserError, match="has no config.json"):
         await broken.__aenter__()
 
@@ -92,7 +92,7 @@ async def test_a_model_that_cannot_be_loaded_is_the_users_mistake(tmp_path: Path
 async def test_a_mistake_that_an_engine_sees_before_it_starts_is_the_users(tmp_path: Path) -> None:
     options = replace(OPTIONS, data_parallel_size=None, dtype="int8")
     wrong = ReplicatedEngine(
-        "transformers", partial(build_engine, "transformers", options, SOURCE), [None, None]
+        "transformers", partial(build_engine, "transformers", options, SOURCE), [None]
     )
     with pytest.raises(UserError, match="unknown dtype 'int8'"):
         await wrong.__aenter__()
