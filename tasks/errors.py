@@ -1,5 +1,7 @@
 """The exception for mistakes that the user can fix, and suggestions to fix them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Final
 
@@ -17,6 +19,22 @@ class UserError(Exception):
 
 class TransientError(Exception):
     """A failure that changed nothing: the same call may succeed if it is made again."""
+
+
+@contextmanager
+def os_error_as(what: str) -> Iterator[None]:
+    """Say in one line what the system has refused.
+
+    Args:
+        what: The beginning of the line, such as `FILE cannot be written`.
+
+    Raises:
+        UserError: The block has met an `OSError`.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{what}: {error.strerror or error}") from error
 
 
 def suggestion(name: str, known: tuple[str, ...]) -> str:

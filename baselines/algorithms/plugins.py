@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from baselines.algorithms.part import Choice, import_fault
 from benchmark.logs.lines import MAX_PLUGINS, PluginName
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +121,8 @@ def _content_of(path: Path) -> bytes:
     Raises:
         UserError: It cannot be read.
     """
-    try:
+    with os_error_as(f"--plugin {path} cannot be read"):
         return path.read_bytes()
-    except OSError as error:
-        raise UserError(f"--plugin {path} cannot be read: {error.strerror}") from error
 
 
 def _run_file(path: Path, content: bytes) -> ModuleType:

@@ -26,7 +26,7 @@ from benchmark.fields import Sha256
 from benchmark.files import write_atomically
 from benchmark.logs.lines import TrackClaim, Word
 from benchmark.logs.training_log import LOG, MAX_BYTES, TrainingLog, parse_training_log
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 from tasks.strict import Strict, first_fault
 from tasks.texts import digest_text
 
@@ -187,10 +187,8 @@ def read_plays(finished: Finished) -> Plays:
         UserError: The records are missing or damaged, or not one play of each episode.
     """
     place, facts = finished.place, finished.facts
-    try:
+    with os_error_as(f"{place.episodes} cannot be read"):
         stamp = place.episodes.stat().st_mtime_ns
-    except OSError as error:
-        raise UserError(f"{place.episodes} cannot be read: {error.strerror}") from error
     found = _solved(place.episodes, facts.episodes_bytes, stamp)
     for protocol in facts.evaluation.panels:
         played = len(found.get((protocol.task, protocol.panel), {}))
@@ -249,15 +247,13 @@ def write_cell(place: CellFiles, facts: CellFacts, run: Path, evaluation: Path) 
     Raises:
         UserError: A file cannot be written.
     """
-    try:
+    with os_error_as(f"{place.facts.parent} cannot be written"):
         place.facts.parent.mkdir(parents=True, exist_ok=True)
         if facts.log_bytes is not None:
             write_atomically(place.log, compress((run / LOG).read_bytes()))
         write_atomically(place.episodes, compress(record_lines(evaluation)))
         content = facts.model_dump_json(indent=1) + "\n"
         write_atomically(place.facts, content.encode())
-    except OSError as error:
-        raise UserError(f"{place.facts.parent} cannot be written: {error.strerror}") from error
 
 
 def unpack(finished: Finished, folder: Path) -> tuple[Path, Path]:
@@ -282,12 +278,10 @@ def unpack(finished: Finished, folder: Path) -> tuple[Path, Path]:
         run / RECORDS: read_compressed(place.episodes, facts.episodes_bytes),
         log: read_compressed(place.log, facts.log_bytes),
     }
-    try:
+    with os_error_as(f"{folder} cannot be written"):
         run.mkdir(parents=True, exist_ok=True)
         for path, content in contents.items():
             write_atomically(path, content)
-    except OSError as error:
-        raise UserError(f"{folder} cannot be written: {error.strerror}") from error
     return run, log
 
 
@@ -298,11 +292,8 @@ def record_lines(evaluation: Path) -> bytes:
 
 
 def _read_facts(place: CellFiles) -> CellFacts:
-    try:
-        with place.facts.open("rb") as file:
-            content = file.read(MAX_FACTS + 1)
-    except OSError as error:
-        raise UserError(f"{place.facts} cannot be read: {error.strerror}") from error
+    with os_error_as(f"{place.facts} cannot be read"), place.facts.open("rb") as file:
+        content = file.read(MAX_FACTS + 1)
     if len(content) > MAX_FACTS:
         raise UserError(f"{place.facts} is longer than {MAX_FACTS} bytes")
     try:

@@ -16,7 +16,7 @@ from baselines.tracks.registry import RATES, rates_text, read_tuning, resolve_on
 from baselines.tracks.tuning import TUNING, best_rate, tuning_runs, tuning_success
 from benchmark.files import write_atomically
 from benchmark.track_schema import RateGrid
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 
 SHARED: Final = "tuning"
 """End of the name of the folder that the tuning runs of a recipe's seeds are shared in."""
@@ -49,13 +49,11 @@ def share_tuning(cell: Cell, setting: StudySetting) -> None:
     folder = setting.folder(cell)
     shared = folder.parent / setting.custom.stem(cell.recipe, f"{cell.recipe}-{SHARED}")
     link = folder / TUNING
-    try:
+    with os_error_as(f"{link} cannot be written"):
         shared.mkdir(parents=True, exist_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
         if not link.exists():
             link.symlink_to(Path("..") / shared.name, target_is_directory=True)
-    except OSError as error:
-        raise UserError(f"{link} cannot be written: {error.strerror}") from error
 
 
 def tuning_commands(cell: Cell, setting: StudySetting) -> list[list[str]]:
@@ -94,11 +92,9 @@ def keep_rate(cell: Cell, setting: StudySetting) -> None:
     known = read_tuning(track, setting.results)
     rates = known.rates | {cell.recipe: best_rate(success)}
     found = known.success | {cell.recipe: success}
-    try:
+    with os_error_as(f"{path} cannot be written"):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, rates_text(track, rates, found).encode())
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def trials_of(cell: Cell, setting: StudySetting) -> dict[float, float]:

@@ -23,7 +23,7 @@ from baselines.training.checkpoints import LAST
 from benchmark.engines.core.devices import AVX2
 from benchmark.files import lock_folder
 from benchmark.track_schema import RateGrid
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 from tasks.texts import counted
 
 OUTPUT: Final = "output.txt"
@@ -218,10 +218,8 @@ def _start(arguments: Sequence[str], folder: Path, slot: int, setting: StudySett
 
 def _begin(cell: Cell, slot: int, setting: StudySetting) -> _Job:
     folder = setting.folder(cell)
-    try:
+    with os_error_as(f"{folder} cannot be written"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{folder} cannot be written: {error.strerror}") from error
     steps = _steps(cell, setting)
     step, arguments = next(steps)
     state = read_state(folder)

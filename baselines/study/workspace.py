@@ -16,7 +16,7 @@ from baselines.study.current_tracks import CurrentTrack
 from baselines.study.custom import SHIPPED_ONLY, CustomMethods
 from baselines.study.schema import Cell
 from benchmark.files import write_atomically
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 from tasks.strict import Strict, first_fault
 
 COMMAND = (sys.executable, "-m", "benchmark.cli")
@@ -200,7 +200,5 @@ def write_state(folder: Path, state: RunState) -> None:
     Raises:
         UserError: It cannot be written.
     """
-    try:
+    with os_error_as(f"{folder / STATE} cannot be written"):
         write_atomically(folder / STATE, state.model_dump_json(indent=1).encode() + b"\n")
-    except OSError as error:
-        raise UserError(f"{folder / STATE} cannot be written: {error.strerror}") from error

@@ -25,7 +25,7 @@ from benchmark.evaluation.summarize import summarize
 from benchmark.evaluation.summary import PanelSummary, RunSummary, named, summary_json
 from benchmark.files import write_atomically
 from benchmark.stats.formatting import percent_text, with_unit
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 from tasks.texts import counted
 
 _FILE_WIDTH: Final = 200
@@ -73,10 +73,8 @@ def write_outputs(
     html = report_html(manifest, records, summary, read_sessions(folder), env_processes)
     outputs = {folder / SUMMARY: summary_json(named(summary, manifest)), folder / REPORT: html}
     for path, content in ({report: html} if report else outputs).items():
-        try:
+        with os_error_as(f"{path} cannot be written"):
             write_atomically(path, content.encode())
-        except OSError as error:
-            raise UserError(f"{path} cannot be written: {error.strerror}") from error
     return Outputs(summary, notes_of(manifest, records))
 
 

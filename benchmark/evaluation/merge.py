@@ -15,7 +15,7 @@ from benchmark.evaluation.run_folder import (
     read_run,
 )
 from benchmark.files import write_atomically
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 
 
 def merge(paths: Sequence[Path], out: Path) -> Manifest:
@@ -77,7 +77,7 @@ def _whole_lines(path: Path) -> bytes:
 def _write(
     out: Path, manifest: Manifest, records: Sequence[EpisodeRecord], paths: Sequence[Path]
 ) -> None:
-    try:
+    with os_error_as(f"{out} cannot be written"):
         out.mkdir(parents=True, exist_ok=True)
         lines = b"".join(record.model_dump_json().encode() + b"\n" for record in records)
         write_atomically(out / RECORDS, lines)
@@ -85,5 +85,3 @@ def _write(
         write_atomically(out / SESSIONS, b"".join(_whole_lines(path) for path in sessions))
         content = manifest.model_dump_json(indent=2) + "\n"
         write_atomically(out / MANIFEST, content.encode())
-    except OSError as error:
-        raise UserError(f"{out} cannot be written: {error.strerror}") from error

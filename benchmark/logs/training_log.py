@@ -31,7 +31,7 @@ from benchmark.logs.lines import (
     parse_line,
 )
 from benchmark.logs.metrics import FLOAT32_MAX, METRICS, metric_of
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 
 LOG: Final = "training_log.jsonl"
 _EPISODES: Final = ".episodes.jsonl.zst"
@@ -364,12 +364,10 @@ def log_content(path: Path) -> bytes:
     """
     if path.suffix == ".zst":
         return read_at_most(path, MAX_BYTES)
-    try:
-        with os.fdopen(open_no_link(path, os.O_RDONLY), "rb") as stream:
-            size = os.fstat(stream.fileno()).st_size
-            content = stream.read(min(size, MAX_BYTES))
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+    refused = os_error_as(f"{path} cannot be read")
+    with refused, os.fdopen(open_no_link(path, os.O_RDONLY), "rb") as stream:
+        size = os.fstat(stream.fileno()).st_size
+        content = stream.read(min(size, MAX_BYTES))
     if size > MAX_BYTES:
         raise UserError(f"{path} is longer than {MAX_BYTES} bytes")
     return content

@@ -17,7 +17,7 @@ from benchmark.submissions.format.schema import (
     Declaration,
     wrong_for_kind,
 )
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 from tasks.texts import on_one_line
 
 MAX_ABOUT: Final = 2**16
@@ -116,11 +116,8 @@ def _yaml(path: Path) -> dict[str, Any]:
     Raises:
         UserError: It cannot be read, is too long, no YAML, or no mapping.
     """
-    try:
-        with path.open("rb") as stream:
-            content = stream.read(MAX_ABOUT + 1)
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+    with os_error_as(f"{path} cannot be read"), path.open("rb") as stream:
+        content = stream.read(MAX_ABOUT + 1)
     if len(content) > MAX_ABOUT:
         raise UserError(f"{path} is longer than {MAX_ABOUT:,} bytes; shorten it")
     try:

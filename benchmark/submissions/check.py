@@ -25,7 +25,7 @@ from benchmark.submissions.reading.folder import (
     list_files,
     read_submission,
 )
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +150,8 @@ def read_others(
     Raises:
         UserError: The folder cannot be listed.
     """
-    try:
+    with os_error_as(f"{submissions} cannot be listed"):
         places = sorted(submissions.iterdir())
-    except OSError as error:
-        raise UserError(f"{submissions} cannot be listed: {error.strerror}") from error
     but = folder if folder is not None and folder.exists() else None
     for place in places:
         if FOLDER_NAME.fullmatch(place.name):

@@ -42,7 +42,7 @@ from benchmark.submissions.reading.reruns import (
     digest_of,
     read_reruns,
 )
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 from tasks.seeding import stable_seed
 from tasks.texts import counted, digest_text
 
@@ -261,10 +261,8 @@ def add_rerun(
         for name, records in {**known, folder.name: (*kept, made)}.items()
     }
     text = yaml.safe_dump(content, sort_keys=True, allow_unicode=True, width=100)
-    try:
+    with os_error_as(f"{submissions / RERUN} cannot be written"):
         write_atomically(submissions / RERUN, text.encode())
-    except OSError as error:
-        raise UserError(f"{submissions / RERUN} cannot be written: {error.strerror}") from error
     return made
 
 

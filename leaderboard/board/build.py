@@ -45,7 +45,7 @@ from leaderboard.board.file import (
 )
 from leaderboard.board.protocols import BoardFacts, Grid, PanelFacts, Protocol, Queue, Refused
 from leaderboard.board.rows import FullRow, PanelKey
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 from tasks.texts import on_one_line
 
 ARCHIVES = ".archives"
@@ -279,11 +279,9 @@ def write(built: Built, out: Path) -> tuple[Path, Path]:
     """
     contents = {out / PARQUET: parquet_bytes(built.content), out / JSON: json_bytes(built.content)}
     for path, content in contents.items():
-        try:
+        with os_error_as(f"{path} cannot be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(path, content)
-        except OSError as error:
-            raise UserError(f"{path} cannot be written: {error.strerror}") from error
     return out / PARQUET, out / JSON
 
 

@@ -22,7 +22,7 @@ import yaml
 from benchmark.files import write_atomically
 from leaderboard.board.file import BoardContent
 from leaderboard.board.rows import BoardCheckpoint, FullRow, PanelNumbers
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 
 FOLDER: Final = ".eval_results"
 FRAMEWORK: Final = "arlarena-bench"
@@ -96,11 +96,9 @@ def write_files(files: Mapping[Path, bytes], out: Path) -> None:
         UserError: It cannot be written.
     """
     for path, content in files.items():
-        try:
+        with os_error_as(f"{out / path} cannot be written"):
             (out / path).parent.mkdir(parents=True, exist_ok=True)
             write_atomically(out / path, content)
-        except OSError as error:
-            raise UserError(f"{out / path} cannot be written: {error.strerror}") from error
 
 
 def _repository(point: BoardCheckpoint, source: Source) -> str | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from leaderboard.board.protocols import Queue, Waiting
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 from tasks.texts import on_one_line
 
 STATES: Final = {
@@ -32,10 +32,8 @@ def read_queue(path: Path) -> Queue:
     Raises:
         UserError: The file cannot be read, or is none.
     """
-    try:
+    with os_error_as(f"--queue {path} cannot be read"):
         content = path.read_bytes()
-    except OSError as error:
-        raise UserError(f"--queue {path} cannot be read: {error.strerror}") from error
     try:
         if len(content) > MAX_BYTES:
             raise ValueError(f"it has more than {MAX_BYTES:,} bytes")

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.submissions.format.schema import StoredFile, Submission
 from leaderboard.board.rows import BoardRow, PanelKey
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 
 _READER: Final = ThreadPoolExecutor(1, "episodes")
 """One episode is read at a time, and always by the same thread: what that takes of memory is there
@@ -102,7 +102,5 @@ def _lines(folder: Path, submission: Submission, run: str) -> Iterable[bytes]:
 def _sha256(folder: Path, name: str) -> str:
     from benchmark.archive import sha256_of
 
-    try:
+    with os_error_as(f"{name} cannot be read"):
         return sha256_of(folder / name)[0]
-    except OSError as error:
-        raise UserError(f"{name} cannot be read: {error.strerror}") from error

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.alfworld.goals import GameName, parse_game_name, task_texts
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 from tasks.panels import PanelEntry
 from tasks.texts import cut, digest_text
 
@@ -129,7 +129,7 @@ def check_games(panel: str, games: tuple[RealGame, ...]) -> None:
 def _check_folder(panel: str) -> None:
     """Tell the common mistakes apart before games are counted."""
     root = folder()
-    try:
+    with os_error_as(f"cannot read {cut(str(root), _LONGEST_PATH)}"):
         if root.name == _RELEASE and root.is_dir():
             raise UserError(
                 f"alfworld/{panel}: {root} is inside the data folder; use {root.parent}"
@@ -138,18 +138,12 @@ def _check_folder(panel: str) -> None:
             raise UserError(f"alfworld/{panel}: {root} is not a folder; {_SETTING}")
         if not root.exists():
             raise UserError(f"alfworld/{panel}: folder {root} does not exist; {_how_to_get()}")
-    except OSError as error:
-        raise UserError(f"cannot read {cut(str(root), _LONGEST_PATH)}: {error.strerror}") from error
 
 
 def _is_there(game: RealGame) -> bool:
     path = file_of(game)
-    try:
+    with os_error_as(f"cannot read {cut(str(path.parent), _LONGEST_PATH)}"):
         return path.is_file()
-    except OSError as error:
-        raise UserError(
-            f"cannot read {cut(str(path.parent), _LONGEST_PATH)}: {error.strerror}"
-        ) from error
 
 
 def read_game(game: RealGame) -> tuple[str, str]:

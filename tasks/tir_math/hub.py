@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from tasks.errors import UserError, suggestion
+from tasks.errors import UserError, os_error_as, suggestion
 from tasks.panels import PanelEntry
 from tasks.seeding import canonical_json, sha256_text
 from tasks.texts import digest_text
@@ -171,10 +171,8 @@ def _folder() -> Path | None:
 def _own_file(panel: FieldPanel, folder: Path) -> Path:
     """The one file of the folder that is named after the panel."""
     possible = [folder / (panel.name + suffix) for suffix in SUFFIXES]
-    try:
+    with os_error_as(f"cannot read {folder}"):
         found = [path for path in possible if path.is_file()]
-    except OSError as error:
-        raise UserError(f"cannot read {folder}: {error.strerror}") from error
     if not found:
         raise UserError(
             f"tir_math/{panel.name}: {folder} (${VARIABLE}) has none of "
@@ -201,11 +199,9 @@ def _cached(panel: FieldPanel) -> Path | None:
 
 def _hub_file(panel: FieldPanel) -> Path:
     path = _cached(panel) or _fetch(panel)
-    try:
+    with os_error_as(f"{path} cannot be read"):
         size = path.stat().st_size
         digest = "" if size > _LARGEST_FILE else hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from error
     if digest != panel.file_sha256:
         what = f"SHA-256 {digest_text(digest)}" if digest else f"{size} bytes"
         raise UserError(

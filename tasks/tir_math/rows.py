@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 from tasks.panels import PanelEntry
 
 MATH500 = "math500"
@@ -43,10 +43,8 @@ def read_rows(path: Path, largest: int) -> Sequence[Row]:
     Raises:
         UserError: The file is too large, empty or not of the form that its ending says.
     """
-    try:
+    with os_error_as(f"{path} cannot be read"):
         size = path.stat().st_size
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from error
     if size > largest:
         raise UserError(f"{path} has {size} bytes, more than {largest}: it is the wrong file")
     if size == 0:

@@ -12,7 +12,7 @@ from baselines.study.pages.markdown import fill, markdown_table, wrapped, write_
 from baselines.study.pages.track_pages import PAGE
 from baselines.study.verdicts import ClaimVerdict, Outcome
 from baselines.tracks import registry
-from tasks.errors import UserError
+from tasks.errors import os_error_as
 from tasks.texts import counted
 
 TEMPLATE: Final = Path(__file__).with_name("claims.md.j2")
@@ -41,10 +41,8 @@ def write_claims(
         UserError: It cannot be written.
     """
     page = results / CLAIMS
-    try:
+    with os_error_as(f"{page} cannot be written"):
         write_page(page, claims_page(judged, once, listed, source, results), results)
-    except OSError as error:
-        raise UserError(f"{page} cannot be written: {error.strerror}") from error
     return page
 
 

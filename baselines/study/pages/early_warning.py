@@ -33,7 +33,7 @@ from benchmark.stability.early_warning import (
     warning_at,
 )
 from benchmark.stats.formatting import count_text
-from tasks.errors import UserError
+from tasks.errors import os_error_as
 from tasks.texts import counted
 
 TEMPLATE: Final = Path(__file__).with_name("early_warning.md.j2")
@@ -95,11 +95,9 @@ def write_early_warning(found: Mapping[str, TrackResults], results: Path) -> Pat
         UserError: It cannot be written.
     """
     path = results / PAGE
-    try:
+    with os_error_as(f"{path} cannot be written"):
         page = early_warning_page(watched_runs(found), halved_runs(found))
         write_page(path, page, results)
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}") from error
     return path
 
 

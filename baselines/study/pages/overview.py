@@ -28,7 +28,7 @@ from baselines.study.pages.overview_tables import overview_tables
 from baselines.study.pages.track_pages import PAGE
 from baselines.study.verdicts import ClaimVerdict
 from benchmark.files import write_atomically
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 from tasks.texts import counted
 
 BEGIN: Final = "<!-- results{}: written by `arlarena-bench study page --readme` -->"
@@ -64,10 +64,8 @@ def write_overview(
         UserError: The marks are missing or name a kind of tracks that the study has not, or a file
             cannot be read or written.
     """
-    try:
+    with os_error_as(f"{readme} cannot be read"):
         text = readme.read_text("utf-8")
-    except OSError as error:
-        raise UserError(f"{readme} cannot be read: {error.strerror}") from error
     begin, end = re.escape(BEGIN).replace(r"\{\}", "(?: of (.+?))?"), re.escape(END)
     parts = re.fullmatch(f"(.*{begin}\n).*({end}.*)", text, re.DOTALL)
     if parts is None:

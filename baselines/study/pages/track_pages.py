@@ -32,7 +32,7 @@ from benchmark.stability.collapse import WINDOW
 from benchmark.stats.formatting import points_text, rate_digits, rate_text
 from benchmark.stats.paired import mean_success
 from benchmark.track_schema import RateGrid, Track
-from tasks.errors import UserError
+from tasks.errors import os_error_as
 from tasks.texts import plural
 
 TEMPLATE: Final = Path(__file__).with_name("track.md.j2")
@@ -83,11 +83,9 @@ def write_pages(
             setting.current_tracks[name], results, own, others, setting.custom.methods
         )
         curves = figure_bytes(curves_of(logs), plotted(PLOTS, logs))
-        try:
+        with os_error_as(f"{folder} cannot be written"):
             write_atomically(folder / CURVES, curves)
             write_page(folder / PAGE, content, setting.results)
-        except OSError as error:
-            raise UserError(f"{folder} cannot be written: {error.strerror}") from error
         yield folder / PAGE
 
 

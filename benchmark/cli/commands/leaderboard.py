@@ -20,7 +20,7 @@ from benchmark.cli.say import say
 from benchmark.submissions.format.texts import check_link
 from benchmark.track_schema import Track
 from benchmark.versions import install_text
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 from tasks.registry import load_task
 from tasks.texts import counted, on_one_line
 
@@ -103,12 +103,10 @@ def _try(folder: Path) -> None:
     Raises:
         UserError: They cannot.
     """
-    try:
+    with os_error_as(f"{folder} cannot be written"):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
-    except OSError as error:
-        raise UserError(f"{folder} cannot be written: {error.strerror}") from error
 
 
 def _grid() -> "Grid":

@@ -13,7 +13,7 @@ from benchmark.logs.equal_progress import SUCCESS, equal_text
 from benchmark.logs.groups import Curve, curves_of, plotted
 from benchmark.logs.training_log import LOG, find_log, read_training_log
 from benchmark.plots.training import DEFAULT_METRICS, ImageFormat, figure_bytes
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 from tasks.texts import counted, printable
 
 _FORMATS: Final[dict[str, ImageFormat]] = {
@@ -42,10 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
         from benchmark.plots.training_page import training_page
 
         content = training_page(curves, content).encode()
-    try:
+    with os_error_as(f"{out} cannot be written"):
         write_atomically(out, content)
-    except OSError as error:
-        raise UserError(f"{out} cannot be written: {error.strerror or error}") from error
     say(f"curves of {counted(len(logs), 'run')}: {out.absolute()}")
     if text := _compared(curves):
         say(text)

@@ -17,7 +17,7 @@ from benchmark.stability.table import (
     log_text,
     table_text,
 )
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -56,8 +56,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _write(path: Path, text: str) -> None:
-    try:
+    with os_error_as(f"{path} cannot be written"):
         write_atomically(path, text.encode())
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror or error}") from error
     say(f"\nwritten: {path}")

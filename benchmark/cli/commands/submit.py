@@ -57,7 +57,7 @@ from benchmark.submissions.report_rows import (
     stability_rows,
     training_rows,
 )
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 from tasks.strict import first_fault
 from tasks.texts import counted, on_one_line
 
@@ -408,15 +408,10 @@ def _try(path: Path) -> None:
     """
     if path.is_dir():
         raise UserError(f"{path} cannot be written: it is a folder; choose a file name")
-    try:
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}") from error
+    with os_error_as(f"{path} cannot be written"), tempfile.TemporaryFile(dir=path.parent):
+        pass
 
 
 def _write(path: Path, content: str) -> None:
-    try:
+    with os_error_as(f"{path} cannot be written"):
         write_atomically(path, content.encode())
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}") from error

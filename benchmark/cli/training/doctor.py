@@ -23,7 +23,7 @@ from benchmark.cli.training.gpus import launched, layout_of
 from benchmark.cli.training.train import plan_run
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
 from benchmark.engines.core.base import Engine
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 from tasks.texts import counted
 
 if TYPE_CHECKING:
@@ -143,10 +143,8 @@ def _smoke(arguments: argparse.Namespace, options: EngineOptions) -> "Smoke":
     from baselines.doctor.smoke import run_smoke, smoke_run
 
     if arguments.out is not None:
-        try:
+        with os_error_as(f"--out {arguments.out} cannot be written"):
             Path(arguments.out).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"--out {arguments.out} cannot be written: {error.strerror}") from error
     with tempfile.TemporaryDirectory(prefix="arlarena-doctor-", dir=arguments.out) as folder:
         training = smoke_run(Path(folder))
 

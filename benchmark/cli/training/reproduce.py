@@ -32,7 +32,7 @@ from benchmark.submissions.check import read_accepted
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
 from benchmark.versions import versions
-from tasks.errors import UserError, suggestion
+from tasks.errors import UserError, os_error_as, suggestion
 
 if TYPE_CHECKING:
     from baselines.algorithms.plugins import Plugin
@@ -210,11 +210,9 @@ def _write(path: Path, text: str) -> None:
     Raises:
         UserError: It cannot be written.
     """
-    try:
+    with os_error_as(f"{path} cannot be written"):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, text.encode())
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def _call(words: Sequence[str], device: object) -> None:

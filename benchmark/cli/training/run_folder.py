@@ -11,7 +11,7 @@ from benchmark.cli.training.processes import is_main
 from benchmark.files import lock_folder
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.track_schema import OPEN, TrackClaim
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 from tasks.texts import digest_text
 
 if TYPE_CHECKING:
@@ -57,13 +57,10 @@ def check_folder(training: "TrainingRun", sharded: bool, settled: bool) -> None:
 
     if not training.folder.exists():
         return
-    try:
-        with locked(training.folder):
-            if settled:
-                earlier_lines(training)
-            check_format(training.folder, sharded)
-    except OSError as error:
-        raise UserError(f"{training.folder} cannot be written: {error.strerror}") from error
+    with os_error_as(f"{training.folder} cannot be written"), locked(training.folder):
+        if settled:
+            earlier_lines(training)
+        check_format(training.folder, sharded)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn
 from benchmark.files import open_no_link
 from benchmark.logs.metrics import FLOAT32_MAX
 from benchmark.logs.training_log import MAX_BYTES
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 from tasks.texts import cut
 
 MAX_STEP = 10**9
@@ -54,11 +54,9 @@ def read_bytes(path: Path) -> bytes:
     Raises:
         UserError: It cannot be read, is a link, or is too long.
     """
-    try:
-        with os.fdopen(open_no_link(path, os.O_RDONLY), "rb") as stream:
-            content = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+    refused = os_error_as(f"{path} cannot be read")
+    with refused, os.fdopen(open_no_link(path, os.O_RDONLY), "rb") as stream:
+        content = stream.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
         raise UserError(
             f"{path} is longer than {MAX_BYTES} bytes; keep only the lines with metrics"

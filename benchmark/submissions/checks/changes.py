@@ -12,7 +12,7 @@ from benchmark.submissions.format.findings import Finding, Rejected
 from benchmark.submissions.format.schema import MAX_FILES
 from benchmark.submissions.reading.folder import MAX_DEPTH, MAX_FOLDER, list_files
 from benchmark.submissions.reading.repository import REGULAR, Blob, Change, Repository
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 from tasks.texts import on_one_line
 
 SUBMISSIONS: Final = "submissions"
@@ -105,11 +105,9 @@ def _blob_name(path: Path, digits: int) -> str:
     Raises:
         UserError: It cannot be read.
     """
-    try:
-        with os.fdopen(open_no_link(path, os.O_RDONLY), "rb") as file:
-            content = file.read(MAX_FOLDER + 1)
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+    refused = os_error_as(f"{path} cannot be read")
+    with refused, os.fdopen(open_no_link(path, os.O_RDONLY), "rb") as file:
+        content = file.read(MAX_FOLDER + 1)
     digest = hashlib.new("sha256" if digits == 64 else "sha1", usedforsecurity=False)
     digest.update(b"blob %d\0" % len(content) + content)
     return digest.hexdigest()

@@ -19,7 +19,7 @@ from benchmark.archive import sha256_of
 from benchmark.files import write_atomically
 from benchmark.models import ModelIdentity
 from benchmark.submissions.format.schema import SUBMISSION, StoredFile, Submission
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 from tasks.texts import digest_text, first_line
 
 HUB: Final = "https://huggingface.co"
@@ -46,11 +46,9 @@ def fetched(file: StoredFile) -> Path:
     if place.exists() and sha256_of(place) == (file.sha256, file.bytes):
         return place
     content = _downloaded(file.url, file)
-    try:
+    with os_error_as(f"{place} cannot be written"):
         place.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(place, content)
-    except OSError as error:
-        raise UserError(f"{place} cannot be written: {error.strerror}") from error
     return place
 
 
@@ -85,12 +83,10 @@ def move_to_hub(folder: Path, submission: Submission, dataset: str, revision: st
             files.append(file)
     changed = submission.model_copy(update={"files": tuple(files)})
     content = changed.model_dump_json(indent=2) + "\n"
-    try:
+    with os_error_as(f"{folder} cannot be written"):
         write_atomically(folder / SUBMISSION, content.encode())
         for path in moved:
             (folder / path).unlink()
-    except OSError as error:
-        raise UserError(f"{folder} cannot be written: {error.strerror}") from error
     return len(moved)
 
 

@@ -22,7 +22,7 @@ from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.files import write_atomically
 from benchmark.submissions.format.findings import Finding
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 from tasks.strict import Strict
 
 _ROOT: Final = Path(__file__).parents[3]
@@ -127,11 +127,9 @@ class Replays:
         self._write()
 
     def _write(self) -> None:
-        try:
+        with os_error_as(f"{self._file} cannot be written"):
             self._file.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(self._file, self._content.model_dump_json().encode())
-        except OSError as error:
-            raise UserError(f"{self._file} cannot be written: {error.strerror}") from error
 
 
 def _of_entry(keys: Sequence[str]) -> str:
