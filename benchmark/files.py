@@ -76,16 +76,21 @@ LOCK: Final = ".lock"
 
 
 def lock_folder(folder: Path) -> int:
-    """Keep other processes off a folder until the descriptor is closed.
+    """Keep other processes off a folder until the descriptor is closed; see `lock_file`."""
+    return lock_file(folder / LOCK, os.O_CREAT | os.O_WRONLY)
+
+
+def lock_file(path: Path, flags: int) -> int:
+    """Open a file and keep other processes off it until the descriptor is closed.
 
     Returns:
         A file descriptor.
 
     Raises:
         BlockingIOError: Another process has locked it.
-        OSError: The folder cannot be written.
+        OSError: It cannot be opened; see `open_no_link`.
     """
-    descriptor = open_no_link(folder / LOCK, os.O_CREAT | os.O_WRONLY)
+    descriptor = open_no_link(path, flags)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -22,11 +22,12 @@ class TransientError(Exception):
 
 
 @contextmanager
-def os_error_as(what: str) -> Iterator[None]:
+def os_error_as(what: str, advice: str = "") -> Iterator[None]:
     """Say in one line what the system has refused.
 
     Args:
         what: The beginning of the line, such as `FILE cannot be written`.
+        advice: Its end, after the reason: what to do, with its separator.
 
     Raises:
         UserError: The block has met an `OSError`.
@@ -34,7 +35,7 @@ def os_error_as(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UserError(f"{what}: {error.strerror or error}") from error
+        raise UserError(f"{what}: {error.strerror or error}{advice}") from error
 
 
 def suggestion(name: str, known: tuple[str, ...]) -> str:

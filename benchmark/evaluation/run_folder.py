@@ -17,6 +17,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -26,7 +27,7 @@ from benchmark.evaluation.manifest import Manifest, Shard, differing_facts, diff
 from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.files import append_durably, lock_folder, open_no_link, sync_folder, write_atomically
-from tasks.errors import UserError
+from tasks.errors import UserError, os_error_as
 from tasks.strict import first_fault
 
 MANIFEST = "run.json"
@@ -67,14 +68,10 @@ class RunFolder:
         if path.exists() and not path.is_dir():
             raise UserError(f"{path} is not a folder; choose another --out")
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            self._lock = lock_folder(path)
-            self._open()
-        except BlockingIOError:
-            raise UserError(f"{path} is being written by another process; wait for it") from None
-        except OSError as error:
-            self.close()
-            raise UserError(_cannot_write(path, error)) from error
+            with _writing(path):
+                path.mkdir(parents=True, exist_ok=True)
+                self._lock = _lock(path)
+                self._open()
         except BaseException:
             self.close()
             raise
@@ -128,10 +125,8 @@ class RunFolder:
         self.records[record.key] = record
 
     def _append(self, line: bytes) -> None:
-        try:
+        with _writing(self.path):
             append_durably(self._file, line)
-        except OSError as error:
-            raise UserError(_cannot_write(self.path, error)) from error
 
     def drop_errors(self) -> int:
         """Drop the records of episodes that ended in an error, so that they are played again.
@@ -154,17 +149,13 @@ class RunFolder:
     def _rewrite(self) -> None:
         self.records = dict(sorted(self.records.items(), key=lambda item: self._order[item[0]]))
         lines = [record.model_dump_json().encode() + b"\n" for record in self.records.values()]
-        try:
+        with _writing(self.path):
             write_atomically(self.path / RECORDS, b"".join(lines))
-        except OSError as error:
-            raise UserError(_cannot_write(self.path, error)) from error
         # Not closed again by `close` if it cannot be opened: the number may be another's by then.
         replaced, self._file = self._file, -1
         os.close(replaced)
-        try:
+        with _writing(self.path):
             self._file = self._open_records()
-        except OSError as error:
-            raise UserError(_cannot_write(self.path, error)) from error
 
     def add_session(self, line: str) -> None:
         """Append a line to `sessions.jsonl`.
@@ -173,14 +164,12 @@ class RunFolder:
             UserError: It cannot be written.
         """
         flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND
-        try:
+        with _writing(self.path / SESSIONS):
             descriptor = open_no_link(self.path / SESSIONS, flags)
             try:
                 append_durably(descriptor, line.encode() + b"\n")
             finally:
                 os.close(descriptor)
-        except OSError as error:
-            raise UserError(_cannot_write(self.path / SESSIONS, error)) from error
 
     def close(self) -> None:
         """Wait for pending writes and let other processes in."""
@@ -214,14 +203,10 @@ def check_folder(
         _refuse_another(path, "protocol", *differing_protocols(there.panels, panels))
         _refuse_another(path, "limit", there.limit or "none", limit or "none")
         _refuse_another_shard(path, there.shard, shard)
-    try:
+    with os_error_as(f"{path} cannot be written", "; choose another --out"):
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
             pass
-    except OSError as error:
-        raise UserError(
-            f"{path} cannot be written: {error.strerror or error}; choose another --out"
-        ) from error
 
 
 def read_run(path: Path) -> tuple[Manifest, list[EpisodeRecord]]:
@@ -424,8 +409,13 @@ def _shard_text(shard: Shard | None) -> str:
     return f"shard {shard.index}/{shard.count}" if shard else "all shards"
 
 
-def _cannot_write(path: Path, error: OSError) -> str:
-    return (
-        f"{path} cannot be written: {error.strerror or error}; the records so far are "
-        "kept: fix this and run the same command again to resume"
-    )
+def _lock(path: Path) -> int:
+    try:
+        return lock_folder(path)
+    except BlockingIOError:
+        raise UserError(f"{path} is being written by another process; wait for it") from None
+
+
+def _writing(path: Path) -> AbstractContextManager[None]:
+    kept = "; the records so far are kept: fix this and run the same command again to resume"
+    return os_error_as(f"{path} cannot be written", kept)

@@ -7,11 +7,11 @@ measured is null, never 0. `lines.py` has the schemas, `metrics.py` the names, u
 the numbers. A log may come from somebody else: nothing in it is trusted.
 """
 
-import fcntl
 import io
 import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
@@ -19,7 +19,13 @@ from statistics import fmean
 from typing import Any, Final, Self
 
 from benchmark.archive import read_at_most
-from benchmark.files import append_durably, open_no_link, sync_folder, write_atomically
+from benchmark.files import (
+    append_durably,
+    lock_file,
+    open_no_link,
+    sync_folder,
+    write_atomically,
+)
 from benchmark.logs.lines import (
     ROUNDING,
     Line,
@@ -211,14 +217,12 @@ def truncate_after(path: Path, update: int, validated: int) -> int:
     ]
     cut = len(content) - len(kept) + bool(torn)
     if cut:
-        try:
+        with _writing(path):
             descriptor = _locked(path, os.O_RDWR)
             try:
                 write_atomically(path, b"".join(kept))
             finally:
                 os.close(descriptor)
-        except OSError as error:
-            raise UserError(_cannot_write(path, error)) from error
     return cut
 
 
@@ -233,7 +237,7 @@ def set_aside(path: Path) -> Path | None:
     """
     if not path.exists():
         return None
-    try:
+    with _writing(path):
         descriptor = _locked(path, os.O_RDWR)
         try:
             aside = path.with_name(f"{path.name}.old")
@@ -241,8 +245,6 @@ def set_aside(path: Path) -> Path | None:
             sync_folder(path.parent)
         finally:
             os.close(descriptor)
-    except OSError as error:
-        raise UserError(_cannot_write(path, error)) from error
     return aside
 
 
@@ -264,10 +266,8 @@ class TrainingLogWriter:
         self.path = path
         self.log: TrainingLog | None = None
         self._order = Order()
-        try:
+        with _writing(path):
             self._file = _locked(path, os.O_CREAT | os.O_RDWR | os.O_APPEND)
-        except OSError as error:
-            raise UserError(_cannot_write(path, error)) from error
         try:
             if os.fstat(self._file).st_size:
                 self.log = read_training_log(path)
@@ -305,10 +305,8 @@ class TrainingLogWriter:
         text = json.dumps(written, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
         content = text.encode() + b"\n"
         self._order.add(parse_line(content))
-        try:
+        with _writing(self.path):
             append_durably(self._file, content)
-        except OSError as error:
-            raise UserError(_cannot_write(self.path, error)) from error
         return written
 
     def close(self) -> None:
@@ -403,20 +401,12 @@ def _locked(path: Path, flags: int) -> int:
         UserError: Another process does.
         OSError: It cannot be opened.
     """
-    descriptor = open_no_link(path, flags)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return lock_file(path, flags)
     except BlockingIOError:
-        os.close(descriptor)
         raise UserError(f"{path} is being written by another process; wait for it") from None
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
 
 
-def _cannot_write(path: Path, error: OSError) -> str:
-    return (
-        f"{path} cannot be written: {error.strerror or error}; the log so far is "
-        "kept: fix this and resume from the last checkpoint"
-    )
+def _writing(path: Path) -> AbstractContextManager[None]:
+    kept = "; the log so far is kept: fix this and resume from the last checkpoint"
+    return os_error_as(f"{path} cannot be written", kept)
