@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -119,21 +120,11 @@ def test_a_mistake_is_one_line(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["eval", "--model", "/no/such/folder"], "no init or folder '/no/such/folder'"),
-        (["bc", "tiny-sokoban", "--out", "/proc/x"], "/proc/x cannot be written"),
-    ],
-)
-def test_what_a_command_imports_adds_no_line_to_a_mistake(
-    arguments: list[str], message: str
-) -> None:
-    done = cli(*arguments)
+def test_what_a_command_imports_adds_no_line_to_a_mistake() -> None:
+    done = cli("bc", "tiny-sokoban", "--out", "/proc/x")  # imports as much as any
     assert done.returncode == 2, done.stdout + done.stderr
     (line,) = done.stderr.splitlines()
-    assert line.startswith(f"arlarena-bench {arguments[0]}: ")
-    assert message in line
+    assert line.startswith("arlarena-bench bc: /proc/x cannot be written")
 
 
 @pytest.mark.slow
@@ -167,10 +158,19 @@ def test_a_run_from_eval_to_compare(tmp_path: Path) -> None:
     assert "256 paired episodes" in compared.stdout
 
 
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of the random policy; tests change copies of it."""
+    run = tmp_path_factory.mktemp("played") / "run"
+    words = ["eval", "--engine", "random", "--task", "sokoban/builtin", "--out", str(run)]
+    assert main(words) == 0
+    return run
+
+
 @pytest.mark.slow
 def test_summary_and_report_can_be_rebuilt_from_the_records(tmp_path: Path) -> None:
     # Of all tasks.
-    run = ["eval", "--engine", "random", "--shard", "1/16", "--out", str(tmp_path)]
+    run = ["eval", "--engine", "random", "--limit", "4", "--out", str(tmp_path)]
     assert main(run) == 0
     written = {name: (tmp_path / name).read_bytes() for name in ("summary.json", "report.html")}
     for name in written:
@@ -181,42 +181,44 @@ def test_summary_and_report_can_be_rebuilt_from_the_records(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_replay_finds_an_edited_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = ["eval", "--engine", "random", "--task", "sokoban/builtin", "--out", str(tmp_path)]
-    assert main(run) == 0
-    file = tmp_path / "episodes.jsonl"
+def test_replay_finds_an_edited_record(
+    played: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Path(shutil.copytree(played, tmp_path / "run"))
+    file = run / "episodes.jsonl"
     lines = file.read_text().splitlines()
     failed = next(n for n, line in enumerate(lines) if not json.loads(line)["success"])
     lines[failed] = json.dumps(json.loads(lines[failed]) | {"success": True})
     file.write_text("\n".join(lines) + "\n")
-    assert main(["replay", str(tmp_path), "--set", "sokoban.view=pixels"]) == 2
+    assert main(["replay", str(run), "--set", "sokoban.view=pixels"]) == 2
     assert "--set sokoban.view=pixels has no effect" in capsys.readouterr().err
-    done = cli("replay", str(tmp_path))
-    assert done.returncode == 1
-    assert "episode, success: recorded True, replayed False" in done.stdout
-    assert "1 differ" in done.stdout
+    assert main(["replay", str(run)]) == 1
+    said = capsys.readouterr().out
+    assert "episode, success: recorded True, replayed False" in said
+    assert "1 differ" in said
 
 
 @pytest.mark.slow
-def test_replay_says_what_is_missing_and_what_the_summary_claims(tmp_path: Path) -> None:
-    run = ["eval", "--engine", "random", "--task", "sokoban/builtin", "--out", str(tmp_path)]
-    assert main(run) == 0
-    file = tmp_path / "episodes.jsonl"
+def test_replay_says_what_is_missing_and_what_the_summary_claims(
+    played: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Path(shutil.copytree(played, tmp_path / "run"))
+    file = run / "episodes.jsonl"
     lines = file.read_text().splitlines(keepends=True)
     file.write_text("".join(lines[:10]))
-    done = cli("replay", str(tmp_path))
-    assert done.returncode == 1
-    assert "10 records" in done.stdout
-    assert "not complete: sokoban/builtin has 10 of 256 plays, 246 are missing" in done.stdout
-    assert "summary.json does not match the records" in done.stdout
+    assert main(["replay", str(run)]) == 1
+    said = capsys.readouterr().out
+    assert "10 records" in said
+    assert "not complete: sokoban/builtin has 10 of 256 plays, 246 are missing" in said
+    assert "summary.json does not match the records" in said
     file.write_text("".join(lines))
-    assert cli("replay", str(tmp_path)).returncode == 0
+    assert main(["replay", str(run)]) == 0
 
 
 @pytest.mark.slow
 def test_shards_join_to_the_whole_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = ["eval", "--engine", "random", "--repeats", "2"]
-    run += ["--task", "sokoban/builtin", "--task", "sokoban/two_boxes", "--limit", "50"]
+    run += ["--task", "sokoban/builtin", "--task", "sokoban/two_boxes", "--limit", "10"]
     whole = tmp_path / "whole"
     assert main([*run, "--out", str(whole)]) == 0
     parts = [tmp_path / f"part{i}" for i in (1, 2, 3)]
@@ -243,12 +245,11 @@ def test_shards_join_to_the_whole_run(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "is not a shard" in error_line(capsys, "merge", str(whole), "--out", str(tmp_path / "y"))
 
 
-@pytest.mark.slow
-def test_tasks_are_listed() -> None:
-    done = cli("tasks")
-    assert done.returncode == 0
+def test_tasks_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tasks"]) == 0
+    said = capsys.readouterr().out
     for word in ("sokoban", "builtin", "two_boxes", "tiny-sokoban", "qwen3-4b-rft-alfworld"):
-        assert word in done.stdout
+        assert word in said
 
 
 @pytest.mark.slow
@@ -279,16 +280,14 @@ def test_a_part_and_another_protocol_are_said_so(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_report_of_a_run_that_cannot_be_written_to(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    played: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = ["eval", "--engine", "random", "--task", "sokoban", "--out", str(tmp_path / "run")]
-    assert main(run) == 0
-    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "run").iterdir()}
+    before = {path.name: path.stat().st_mtime_ns for path in played.iterdir()}
     report = tmp_path / "elsewhere.html"
-    assert main(["report", str(tmp_path / "run"), "--html", str(report)]) == 0
-    assert report.read_bytes() == (tmp_path / "run" / "report.html").read_bytes()
-    assert before == {path.name: path.stat().st_mtime_ns for path in (tmp_path / "run").iterdir()}
-    line = error_line(capsys, "report", str(tmp_path / "run"), "--html", "/no/such/folder/x.html")
+    assert main(["report", str(played), "--html", str(report)]) == 0
+    assert report.read_bytes() == (played / "report.html").read_bytes()
+    assert before == {path.name: path.stat().st_mtime_ns for path in played.iterdir()}
+    line = error_line(capsys, "report", str(played), "--html", "/no/such/folder/x.html")
     assert "/no/such/folder/x.html cannot be written" in line
 
 
