@@ -11,7 +11,6 @@ from benchmark.stability.curves import running_totals, smoothed_curve
 from benchmark.stats.arrays import Values
 from benchmark.stats.bands import at_common_places
 from benchmark.stats.bootstrap import drawn, percentile_ends, sorted_iqm
-from benchmark.stats.intervals import CONFIDENCE
 
 XAxis = Literal["updates", "tokens", "seconds"]
 
@@ -69,7 +68,6 @@ def anytime_curve(
     runs: Sequence[RunCurves],
     success: str,
     axis: XAxis = "updates",
-    confidence: float = CONFIDENCE,
     resamples: int = ANYTIME_RESAMPLES,
 ) -> AnytimeCurve | None:
     """What the recipe is worth at any time of its training: the IQM of success over its seeds.
@@ -83,7 +81,6 @@ def anytime_curve(
         runs: Seeds of one recipe, at least one.
         success: Name of the curve.
         axis: Updates, response tokens sampled, or seconds of compute.
-        confidence: Coverage at every single place.
         resamples: Number of bootstrap draws.
 
     Returns:
@@ -112,7 +109,7 @@ def anytime_curve(
         part = slice(start, start + step)
         # Runs are sorted at each place by itself, and so are the drawn ones: no sorting is left.
         draws = sorted_iqm(ordered.T[part][:, rows]).T
-        low[part], high[part] = percentile_ends(draws, confidence)
+        low[part], high[part] = percentile_ends(draws)
     return AnytimeCurve(axis, x, middle, np.minimum(low, middle), np.maximum(high, middle), worst)
 
 

@@ -21,7 +21,7 @@ from benchmark.stats.bootstrap import (
     percentile_interval,
     sorted_iqm,
 )
-from benchmark.stats.intervals import CONFIDENCE, RESAMPLES
+from benchmark.stats.intervals import RESAMPLES
 
 PROFILE_RESAMPLES = 2_000
 LEAST_SEEDS = 5
@@ -34,9 +34,7 @@ Scores = Mapping[str, Sequence[float]]
 """Final scores of the runs of one recipe, by task."""
 
 
-def iqm_over_tasks(
-    scores: Scores, confidence: float = CONFIDENCE, resamples: int = RESAMPLES
-) -> BootstrapInterval:
+def iqm_over_tasks(scores: Scores, resamples: int = RESAMPLES) -> BootstrapInterval:
     """The interquartile mean of all runs of all tasks, pooled (`bootstrap.sorted_iqm`).
 
     Every run counts once, so a task with more runs counts for more: give all as many.
@@ -45,7 +43,6 @@ def iqm_over_tasks(
 
     Args:
         scores: Scores by task.
-        confidence: Coverage.
         resamples: Number of bootstrap draws.
 
     Returns:
@@ -54,13 +51,12 @@ def iqm_over_tasks(
     Raises:
         ValueError: There are no tasks, a task has no runs, or a score is not finite.
     """
-    return estimate(
-        [runs.tolist() for runs in _checked(scores).values()], sorted_iqm, confidence, resamples
-    )
+    by_task = [runs.tolist() for runs in _checked(scores).values()]
+    return estimate(by_task, sorted_iqm, resamples=resamples)
 
 
 def probability_of_improvement(
-    first: Scores, second: Scores, confidence: float = CONFIDENCE, resamples: int = RESAMPLES
+    first: Scores, second: Scores, resamples: int = RESAMPLES
 ) -> BootstrapInterval:
     """How likely a run of the first recipe is better than one of the second.
 
@@ -75,7 +71,6 @@ def probability_of_improvement(
     Args:
         first: Scores of the first recipe, by task.
         second: Scores of the second one; of the same tasks.
-        confidence: Coverage.
         resamples: Number of bootstrap draws, even; both recipes' runs are drawn.
 
     Returns:
@@ -103,7 +98,7 @@ def probability_of_improvement(
             for start in range(0, half, rows):
                 part = slice(start, min(start + rows, half))
                 draws[begin:][part] += _wins(xs[part], ys[part])
-    return percentile_interval(value, draws / len(pairs), confidence)
+    return percentile_interval(value, draws / len(pairs))
 
 
 def _wins(xs: Values, ys: Values) -> Values:
@@ -133,7 +128,6 @@ class PerformanceProfile:
 def performance_profile(
     scores: Scores,
     thresholds: Sequence[float],
-    confidence: float = CONFIDENCE,
     resamples: int = PROFILE_RESAMPLES,
 ) -> PerformanceProfile:
     """The run-score distribution: `F(tau) = mean(1[s > tau])` over all runs of all tasks.
@@ -145,7 +139,6 @@ def performance_profile(
     Args:
         scores: Scores by task.
         thresholds: Scores tau, in any order.
-        confidence: Coverage at every single threshold.
         resamples: Number of bootstrap draws.
 
     Raises:
@@ -165,7 +158,7 @@ def performance_profile(
         positions = drawn(task.size, resamples, number)
         for place, first in enumerate(at):
             draws[:, place] += (positions >= first).sum(axis=1)
-    low, high = percentile_ends(draws / total, confidence)
+    low, high = percentile_ends(draws / total)
     return PerformanceProfile(places, share, np.minimum(low, share), np.maximum(high, share))
 
 

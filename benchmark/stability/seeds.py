@@ -10,7 +10,7 @@ from benchmark.stability.anytime import dispersion_across_runs
 from benchmark.stability.definitions import DEFINITIONS, of_scope
 from benchmark.stability.runs import LEVELS, Reached, RunStability, run_stability
 from benchmark.stats.bootstrap import BootstrapInterval, estimate, median, sorted_iqm, sorted_median
-from benchmark.stats.intervals import CONFIDENCE, RESAMPLES, Interval, exact
+from benchmark.stats.intervals import RESAMPLES, Interval, exact
 from benchmark.stats.survival import EventOutcome, SurvivalCurve, kaplan_meier
 from tasks.errors import UserError
 
@@ -127,7 +127,6 @@ def recipe_stability(
     runs: Sequence[RunCurves],
     success: str | None = None,
     levels: Sequence[float] = LEVELS,
-    confidence: float = CONFIDENCE,
     resamples: int = RESAMPLES,
     resolutions: Sequence[float] = (),
 ) -> RecipeStability:
@@ -137,7 +136,6 @@ def recipe_stability(
         runs: Runs that differ in nothing but the seed, at least one.
         success: Name of the curve that counts as success, as for `run_stability`.
         levels: Success rates to be reached.
-        confidence: Coverage of all intervals.
         resamples: Number of bootstrap draws.
         resolutions: What each run's log was rounded to, as for `run_stability`; empty for no
             rounding.
@@ -162,10 +160,10 @@ def recipe_stability(
         if one.success_curve is not None
     ]
     numbers = {
-        name: _seed_summary(name, [one.numbers[name] for one in singles], confidence, resamples)
+        name: _seed_summary(name, [one.numbers[name] for one in singles], resamples)
         for name in of_scope("run")
     }
-    events = {name: _event_summary(name, singles, confidence) for name in of_scope("event")}
+    events = {name: _event_summary(name, singles) for name in of_scope("event")}
     finals = numbers["final_success"]
     return RecipeStability(
         runs=singles,
@@ -199,7 +197,7 @@ def with_early_stops(stability: RecipeStability, ends: Sequence[int | None]) -> 
         else replace(run, collapse=EventOutcome(end, True), halved=False)
         for run, end in zip(stability.runs, ends, strict=True)
     )
-    collapse = _event_summary("collapse", runs, CONFIDENCE)
+    collapse = _event_summary("collapse", runs)
     events = {**stability.events, "collapse": collapse}
     return replace(stability, runs=runs, collapse_rate=collapse.rate, events=events)
 
@@ -219,28 +217,26 @@ def _check_seeds(runs: Sequence[RunStability]) -> None:
         )
 
 
-def _seed_summary(
-    name: str, values: Sequence[float | None], confidence: float, resamples: int
-) -> SeedSummary:
+def _seed_summary(name: str, values: Sequence[float | None], resamples: int) -> SeedSummary:
     known = [value for value in values if value is not None]
     if not known:
         return SeedSummary(tuple(values), None, None, None)
     better = DEFINITIONS[name].better
     return SeedSummary(
         values=tuple(values),
-        median=estimate([known], sorted_median, confidence, resamples),
-        iqm=estimate([known], sorted_iqm, confidence, resamples),
+        median=estimate([known], sorted_median, resamples=resamples),
+        iqm=estimate([known], sorted_iqm, resamples=resamples),
         worst=None if better is None else min(known) if better == "higher" else max(known),
     )
 
 
-def _event_summary(name: str, runs: Sequence[RunStability], confidence: float) -> EventSummary:
+def _event_summary(name: str, runs: Sequence[RunStability]) -> EventSummary:
     outcomes = [outcome for run in runs if (outcome := run.events[name]) is not None]
     happened = sum(outcome.happened for outcome in outcomes)
     if not outcomes:
         return EventSummary(0, 0, None, None)
-    rate = exact(happened, len(outcomes), confidence)
-    return EventSummary(happened, len(outcomes), rate, kaplan_meier(outcomes, confidence))
+    rate = exact(happened, len(outcomes))
+    return EventSummary(happened, len(outcomes), rate, kaplan_meier(outcomes))
 
 
 def _reached_summary(seeds: Sequence[Reached], level: float) -> ReachedSummary:

@@ -167,9 +167,7 @@ def clustered_wilson(
     return wilson_rate(math.fsum(rates) / len(plays), trials, confidence)
 
 
-def pass_at_k(
-    successes: Sequence[int], plays: Sequence[int], k: int, confidence: float = CONFIDENCE
-) -> Interval:
+def pass_at_k(successes: Sequence[int], plays: Sequence[int], k: int) -> Interval:
     """How many episodes are solved at least once in k plays.
 
     With n plays of an episode, c of them successful, the unbiased estimate for it is
@@ -184,7 +182,6 @@ def pass_at_k(
         successes: Successful plays of each episode.
         plays: Plays of each episode, at least k.
         k: Plays that are allowed, at least 1.
-        confidence: Coverage.
 
     Raises:
         ValueError: There are no episodes, or the numbers do not fit each other.
@@ -195,10 +192,10 @@ def pass_at_k(
     solved = [
         1 - math.comb(n - c, k) / math.comb(n, k) for c, n in zip(successes, plays, strict=True)
     ]
-    return wilson_rate(math.fsum(solved) / len(solved), len(solved), confidence)
+    return wilson_rate(math.fsum(solved) / len(solved), len(solved))
 
 
-def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
+def mean_interval(values: Sequence[float]) -> Interval:
     """Student's t interval of a mean: m +- t(k-1) s / sqrt(k).
 
     Constant data have s = 0 and an interval without width. So has a single value, whose spread is
@@ -206,7 +203,6 @@ def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> In
 
     Args:
         values: One number per episode (the mean of its plays).
-        confidence: Coverage.
 
     Raises:
         ValueError: There are no values.
@@ -216,7 +212,7 @@ def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> In
     if _constant(values):
         return Interval(mean, mean, mean)
     variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
-    quantile = float(special.stdtrit(count - 1, (1 + confidence) / 2))
+    quantile = float(special.stdtrit(count - 1, (1 + CONFIDENCE) / 2))
     half = quantile * math.sqrt(variance / count)
     return Interval(mean, mean - half, mean + half)
 
@@ -261,9 +257,7 @@ def mcnemar_exact(only_first: int, only_second: int) -> float:
     return min(1.0, 2 * float(special.bdtr(min(only_first, only_second), discordant, 0.5)))
 
 
-def bootstrap_mean(
-    differences: Sequence[float], confidence: float = CONFIDENCE, resamples: int = RESAMPLES
-) -> Interval:
+def bootstrap_mean(differences: Sequence[float], resamples: int = RESAMPLES) -> Interval:
     """Bootstrap interval (BCa) of the mean of paired differences, one per episode.
 
     Episodes are drawn with replacement, each with its difference, which keeps pairs and repeats
@@ -279,7 +273,6 @@ def bootstrap_mean(
 
     Args:
         differences: First minus second, one per episode.
-        confidence: Coverage.
         resamples: Number of draws, even; their seed is fixed.
 
     Raises:
@@ -296,7 +289,7 @@ def bootstrap_mean(
     squares = math.fsum((value - mean) ** 2 for value in differences)
     cubes = math.fsum((value - mean) ** 3 for value in differences)
     acceleration = cubes / (6 * squares**1.5)
-    z = bias + normal_quantile(confidence) * np.array([-1.0, 1.0])
+    z = bias + normal_quantile(CONFIDENCE) * np.array([-1.0, 1.0])
     ends = np.quantile(means, special.ndtr(bias + z / (1 - acceleration * z)))
     return Interval(mean, min(mean, float(ends[0])), max(mean, float(ends[1])))
 
