@@ -158,6 +158,11 @@ def query_of(state: State) -> str:
     return urlencode(pairs)
 
 
+def entry_query(protocol: str, entry: str) -> str:
+    """The query of an entry's page."""
+    return query_of(State(tab="entry", protocol=protocol, entry=entry))
+
+
 def panels_of_name(board: Board, protocol: str, name: str) -> tuple[PanelKey, ...]:
     """The panels of a choice in `panel_choices`; none if it is none."""
     found = board.protocol(protocol)

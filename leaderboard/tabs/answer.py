@@ -19,7 +19,7 @@ from leaderboard.page.marks import below_init_chip
 from leaderboard.page.markup import NOTHING, Head, Piece, element, joined, line, link, page, table
 from leaderboard.page.methods import method, method_name
 from leaderboard.page.query import panel_title
-from leaderboard.page.state import State, curves_of, panels_of_name, query_of
+from leaderboard.page.state import State, curves_of, entry_query, panels_of_name, query_of
 from leaderboard.table import cells
 from leaderboard.table.columns import Line, dependable_of, panel_name, success_of, worst_of
 from leaderboard.table.equal import episodes_of, equal_means
@@ -108,7 +108,7 @@ def _summary_row(
         asked, title, kind = State(panels="built-in", track=track), f"{len(panels)} tasks", track
     go = query_of(replace(asked, protocol=protocol.name))
     size = cells.number(first.parameters, "parameters") if first.parameters else ""
-    entry = query_of(State(tab="entry", protocol=protocol.name, entry=first.id))
+    entry = entry_query(protocol.name, first.id)
     start = init_success(board, first, keys)
     below = below_init_chip(success.value, start)
     leader = joined([method(first.method), _ties(first, others)])
@@ -275,7 +275,7 @@ def _from(start: float, end: float) -> Markup:
 
 def _proof(row: BoardRow, track: Sequence[BoardRow], state: State) -> Markup:
     """What was checked of an entry, where its command stands, and how its track trained."""
-    query = query_of(State(tab="entry", protocol=state.protocol, entry=row.id))
+    query = entry_query(state.protocol, row.id)
     curves = State(tab="curves", protocol=state.protocol, entries=curves_of(track))
     ways = [link(query, "Reproduce it")]
     ways += [link(query_of(curves), "Training curves")] if curves.entries else []
@@ -303,7 +303,7 @@ def _ends(found: Interval) -> str:
 
 def _entry(row: BoardRow, state: State, alike: Container[str]) -> Markup:
     """A link to an entry, by its recipe; by its own name where another one has that recipe."""
-    query = query_of(State(tab="entry", protocol=state.protocol, entry=row.id))
+    query = entry_query(state.protocol, row.id)
     return link(query, line(row.name if row.recipe in alike else method_name(row.method)))
 
 

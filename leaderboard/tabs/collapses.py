@@ -28,7 +28,7 @@ from leaderboard.page.markup import (
     table,
     view_link,
 )
-from leaderboard.page.state import State, query_of
+from leaderboard.page.state import State, entry_query, query_of
 from leaderboard.table import cells
 from leaderboard.table.collapsed_runs import (
     CollapsedRun,
@@ -234,7 +234,7 @@ def _runs(board: Board, state: State, found: tuple[CollapsedRun, ...]) -> Markup
 
 
 def _entry(each: CollapsedRun, state: State) -> Markup:
-    query = query_of(State(tab="entry", protocol=state.protocol, entry=each.row.id))
+    query = entry_query(state.protocol, each.row.id)
     return link(query, line(each.row.name))
 
 

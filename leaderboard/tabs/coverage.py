@@ -25,7 +25,7 @@ from leaderboard.page.markup import (
     view_link,
 )
 from leaderboard.page.methods import method
-from leaderboard.page.state import State, query_of
+from leaderboard.page.state import State, entry_query, query_of
 from leaderboard.table import cells
 from leaderboard.table.columns import Line
 from tasks.texts import counted
@@ -100,7 +100,7 @@ def _cell(
         whole = Line(row, (), None)
         event = whole.collapse
         said = _fallen(event.happened, event.known, whole.halved) if event else whole.unjudged
-        query = query_of(State(tab="entry", protocol=row.protocol, entry=row.id))
+        query = entry_query(row.protocol, row.id)
         success = _score(grid, row)
         return _heat(success, link(query, cells.percent(success)), said)
     if found:
@@ -108,7 +108,7 @@ def _cell(
         fallen = sum(run.collapse is not None for run in found)
         below = _fallen(fallen, len(found), sum(run.halved for run in found))
         if row is not None:
-            query = query_of(State(tab="entry", protocol=row.protocol, entry=row.id))
+            query = entry_query(row.protocol, row.id)
             entry = link(query, f"entry: {counted(len(row.checkpoints), 'seed')}")
             below = joined([below, element("span", entry, "lb-sub")])
         return _heat(success, cells.percent(success), below)

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -122,17 +122,13 @@ def survival_chart(board: Board, state: State) -> charts.Value:
     return charts.value_of(spec, f"{title}: {about}")
 
 
-class _Parts:
+class _Parts(NamedTuple):
     """What a figure consists of, as rows of data."""
 
-    def __init__(
-        self,
-        lines: list[dict[str, Any]],
-        bands: list[dict[str, Any]],
-        marks: list[dict[str, Any]],
-        beyond: list[dict[str, Any]],
-    ) -> None:
-        self.lines, self.bands, self.marks, self.beyond = lines, bands, marks, beyond
+    lines: list[dict[str, Any]]
+    bands: list[dict[str, Any]]
+    marks: list[dict[str, Any]]
+    beyond: list[dict[str, Any]]
 
 
 def not_measured(title: str, about: str) -> charts.Value:

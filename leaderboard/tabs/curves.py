@@ -24,7 +24,7 @@ from leaderboard.page.markup import (
     table,
     view_link,
 )
-from leaderboard.page.state import State, query_of
+from leaderboard.page.state import State, entry_query, query_of
 from leaderboard.table import cells
 from leaderboard.table.survival import ends_of
 from leaderboard.tabs.curve_charts import drawn_of
@@ -64,7 +64,7 @@ def curves_page(board: Board, state: State) -> str:
 
 
 def _name(row: BoardRow, seeds: Sequence[SeedCurves], state: State) -> Piece:
-    query = query_of(State(tab="entry", protocol=state.protocol, entry=row.id))
+    query = entry_query(state.protocol, row.id)
     panels = ", ".join(sorted({each.panel for each in seeds if each.panel}))
     count = counted(len(seeds), "seed")
     about: Piece = count

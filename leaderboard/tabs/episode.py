@@ -34,7 +34,7 @@ _STEPS: Final = Markup(
 def turns(play: Play) -> Markup:
     """All turns of an episode."""
     record = play.record
-    parts: list[Piece] = [_outcome(record)]
+    parts: list[Piece] = [element("p", _ending(record), "lb-count", role="status")]
     if play.asked:
         parts.append(block(shortened(play.asked)))
     if play.reason:
@@ -99,10 +99,6 @@ def _listed(play: Play, first: str = "") -> list[Markup]:
 def _more(record: EpisodeRecord) -> Markup:
     rest = len(record.turns) - MAX_TURNS
     return note(f"{rest} more turns are not shown.") if rest > 0 else NOTHING
-
-
-def _outcome(record: EpisodeRecord) -> Markup:
-    return element("p", _ending(record), "lb-count", role="status")
 
 
 def _ending(record: EpisodeRecord) -> str:

@@ -26,7 +26,7 @@ from leaderboard.page.markup import (
     table,
     view_link,
 )
-from leaderboard.page.state import State, query_of
+from leaderboard.page.state import State, entry_query, query_of
 from leaderboard.table import cells
 from leaderboard.table.paper import LEAST_METHODS, Gain, TaskGains, gains
 from tasks.texts import counted
@@ -116,9 +116,7 @@ def _of_task(each: TaskGains, state: State) -> Markup:
 def _named(gain: Gain, state: State) -> Piece:
     if gain.row is None:
         return gain.method
-    return link(
-        query_of(State(tab="entry", protocol=state.protocol, entry=gain.row.id)), gain.method
-    )
+    return link(entry_query(state.protocol, gain.row.id), gain.method)
 
 
 def _direction(gain: Gain) -> Piece:

@@ -27,7 +27,7 @@ from leaderboard.page.markup import (
     table,
     view_link,
 )
-from leaderboard.page.state import State, frame_of, panels_of_name, query_of
+from leaderboard.page.state import State, entry_query, frame_of, panels_of_name, query_of
 from leaderboard.table import cells
 from leaderboard.table.columns import (
     COLUMNS,
@@ -92,7 +92,7 @@ def stability_lead(board: Board, state: State) -> str:
 
 
 def _entry(row: BoardRow, state: State) -> Markup:
-    query = query_of(State(tab="entry", protocol=state.protocol, entry=row.id))
+    query = entry_query(state.protocol, row.id)
     return link(query, line(row.name))
 
 
@@ -168,7 +168,7 @@ def against_chart(board: Board, state: State) -> charts.Value:
                 method=row.method,
                 track=track,
                 name=row.name,
-                href="?" + query_of(State(tab="entry", protocol=state.protocol, entry=row.id)),
+                href="?" + entry_query(state.protocol, row.id),
                 value=scale * value if finite else None,
                 shown=_shown(value, measure.unit),
                 end=f"{_shown(values[SUCCESS], 'share')}{'' if finite else ', infinite'}",
@@ -212,7 +212,7 @@ def _against(board: Board, state: State) -> Markup:
         return note(f"No entry {known}has a number for {measure.title}: choose another task.")
     rows = []
     for entry, values in lines.items():
-        query = query_of(State(tab="entry", protocol=state.protocol, entry=entry))
+        query = entry_query(state.protocol, entry)
         shown = _shown(values[SUCCESS], "share"), _shown(values[measure.name], measure.unit)
         rows.append([link(query, line(values["name"])), line(values["recipe"]), *shown])
     listed = table(

@@ -11,7 +11,7 @@ from leaderboard.board.rows import BoardRow, PanelKey
 from leaderboard.page import charts
 from leaderboard.page.dots import Dot, dot_plot
 from leaderboard.page.methods import short_tracks
-from leaderboard.page.state import State, frame_of, panels_of_name, query_of
+from leaderboard.page.state import State, entry_query, frame_of, panels_of_name
 from leaderboard.table import cells
 from leaderboard.table.columns import Line, success_of
 from leaderboard.tabs.answer import init_success, order_of_track
@@ -83,7 +83,7 @@ def _dot(board: Board, state: State, panels: Sequence[PanelKey], row: BoardRow, 
         method=row.method,
         track=track,
         name=row.name,
-        href=f"?{query_of(State(tab='entry', protocol=state.protocol, entry=row.id))}",
+        href=f"?{entry_query(state.protocol, row.id)}",
         value=100 * success.value,
         shown=cells.interval(success.value, success.low, success.high, "%"),
         end=said if fell or Line(row, (), None).collapse is None else "",

@@ -30,7 +30,7 @@ from leaderboard.page.markup import (
     view_link,
 )
 from leaderboard.page.methods import method
-from leaderboard.page.state import State, query_of
+from leaderboard.page.state import State, entry_query, query_of
 from leaderboard.table import cells
 from leaderboard.table.columns import panel_name
 from leaderboard.table.paired import side_of
@@ -72,7 +72,7 @@ def entry_page(board: Board, state: State) -> str:
         return page(note("Choose an entry."))
     return page(
         _about(row),
-        view_link(query_of(State(tab="entry", protocol=state.protocol, entry=row.id)), *_ways(row)),
+        view_link(entry_query(state.protocol, row.id), *_ways(row)),
         element("h3", "Success"),
         _panels(board, row),
         _categories(board, row),
