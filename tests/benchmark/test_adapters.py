@@ -1,6 +1,5 @@
 """LoRA adapters: what they change, how a run names them, and which are refused."""
 
-import asyncio
 import json
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +17,7 @@ from benchmark.evaluation.run_folder import read_run
 from benchmark.models import Adapter, from_folder, same_weights
 from tasks.errors import UserError
 from tests.support.engines.tiny_lora import make_adapter, merge_by_hand
-from tests.support.engines.tiny_model import ask, make_tiny_model, mixed_prompts
+from tests.support.engines.tiny_model import answer_all, make_tiny_model, mixed_prompts
 
 needs_peft = pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed")
 needs_vllm = pytest.mark.skipif(find_spec("vllm") is None, reason="vllm is not installed")
@@ -35,9 +34,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 async def answers(engine: Engine) -> list[Generation]:
-    requests = [ask(text, GREEDY, seed) for seed, text in enumerate(mixed_prompts(12, seed=3))]
     async with engine:
-        return await asyncio.gather(*map(engine.generate, requests))
+        return await answer_all(engine, mixed_prompts(12, seed=3), GREEDY)
 
 
 def as_merged(found: list[Generation], merged: list[Generation], base: list[Generation]) -> None:

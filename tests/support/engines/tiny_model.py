@@ -5,12 +5,13 @@ safetensors weights, a byte-level BPE tokenizer with a ChatML template), so that
 like any other model. The same arguments give the same files.
 """
 
+import asyncio
 import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmark.engines.core.base import Request, Sampling
+from benchmark.engines.core.base import Engine, Generation, Request, Sampling
 from benchmark.hosts.inline import InlineEpisode
 from tasks.registry import load_task
 
@@ -138,6 +139,14 @@ def ask(text: str, sampling: Sampling, seed: int = 0) -> Request:
     episode = task.episode(task.training_entry(0), task.training_max_turns)
     live = InlineEpisode(task, episode)
     return Request(({"role": "user", "content": text},), sampling, seed, 0, live)
+
+
+async def answer_all(
+    engine: Engine, prompts: Sequence[str], sampling: Sampling, seed: int = 0
+) -> list[Generation]:
+    """Answer all prompts at once, each with its number as the seed, counted from `seed`."""
+    requests = [ask(prompt, sampling, number) for number, prompt in enumerate(prompts, seed)]
+    return await asyncio.gather(*map(engine.generate, requests))
 
 
 def mixed_prompts(count: int, seed: int = 0, longest: int = 60) -> list[str]:

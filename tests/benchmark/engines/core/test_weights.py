@@ -22,12 +22,11 @@ from tasks.errors import UserError
 from tests.benchmark.engines.server.weight_updates import (
     TINY_SOKOBAN,
     Trainee,
-    answer_all,
     answer_ids,
     random_prompt,
     sokoban_responses,
 )
-from tests.support.engines.tiny_model import ask, make_tiny_model, mixed_prompts
+from tests.support.engines.tiny_model import answer_all, ask, make_tiny_model, mixed_prompts
 
 LAYOUT = WeightLayout({"a": (2,), "b": (2, 3), "head": (2, 3)}, {"head": "b"})
 in_module_loop = pytest.mark.asyncio(loop_scope="module")

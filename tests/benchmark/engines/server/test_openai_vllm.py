@@ -14,7 +14,7 @@ from benchmark.engines.core.chat import Chat
 from benchmark.engines.server.openai import OpenAIEngine
 from tasks.errors import UserError
 from tests.support.engines.servers import EAGER, VllmServer, vllm_server
-from tests.support.engines.tiny_model import ask, make_tiny_model
+from tests.support.engines.tiny_model import answer_all, ask, make_tiny_model
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow]
 
@@ -46,8 +46,7 @@ def server(folder: Path) -> Iterator[VllmServer]:
 
 async def answers(server: VllmServer, sampling: Sampling, seed: int = 0) -> list[Generation]:
     async with OpenAIEngine([server.url], server.model) as engine:
-        requests = [ask(prompt, sampling, seed + number) for number, prompt in enumerate(PROMPTS)]
-        return await asyncio.gather(*map(engine.generate, requests))
+        return await answer_all(engine, PROMPTS, sampling, seed)
 
 
 async def test_greedy_responses_are_those_of_transformers(folder: Path, server: VllmServer) -> None:

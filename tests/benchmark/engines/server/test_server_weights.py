@@ -18,12 +18,11 @@ from benchmark.engines.server.weight_transfer import FolderTransfer
 from tasks.errors import UserError
 from tests.benchmark.engines.server.weight_updates import (
     Trainee,
-    answer_all,
     answer_ids,
     random_prompt,
 )
 from tests.support.engines.servers import EAGER, VllmServer, vllm_server
-from tests.support.engines.tiny_model import ask, make_tiny_model, mixed_prompts
+from tests.support.engines.tiny_model import answer_all, ask, make_tiny_model, mixed_prompts
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow]
 

@@ -83,14 +83,6 @@ async def answer_ids(
     return await engine.generate(replace(ask("", sampling, seed), prompt_ids=tuple(prompt)))
 
 
-async def answer_all(
-    engine: Engine, prompts: Sequence[str], sampling: Sampling
-) -> list[Generation]:
-    """Answer all prompts at once, with the prompt's number as the seed."""
-    requests = [ask(prompt, sampling, seed) for seed, prompt in enumerate(prompts)]
-    return await asyncio.gather(*map(engine.generate, requests))
-
-
 TINY_SOKOBAN = Path(__file__).parents[4] / "baselines" / "inits" / "tiny-sokoban"
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.engines.core.base import Generation, Sampling
+from benchmark.engines.core.base import Sampling
 from benchmark.engines.transformers.engine import TransformersEngine
-from tests.support.engines.tiny_model import ask, make_tiny_model, mixed_prompts
+from tests.support.engines.tiny_model import answer_all, make_tiny_model, mixed_prompts
 from tests.support.engines.uneven import LogProbs, talk
 
 
@@ -36,13 +36,9 @@ async def test_a_steady_engine_forgets_what_was_played_before(folder: Path) -> N
     prompts = [f"{'You push boxes. ' * 20}{level}" for level in ("klm", "opq", "stu")]
     sampling = Sampling(temperature=1.0, max_tokens=12)
 
-    async def answer(engine: TransformersEngine, prompts: list[str]) -> list[Generation]:
-        requests = [ask(prompt, sampling, seed) for seed, prompt in enumerate(prompts)]
-        return await asyncio.gather(*map(engine.generate, requests))
-
     async with TransformersEngine(folder, deterministic=True) as engine:
-        fresh = await answer(engine, prompts)
+        fresh = await answer_all(engine, prompts, sampling)
     async with TransformersEngine(folder, deterministic=True) as engine:
-        await answer(engine, before)
-        later = await answer(engine, prompts)
+        await answer_all(engine, before, sampling)
+        later = await answer_all(engine, prompts, sampling)
     assert [g.token_log_probs for g in later] == [g.token_log_probs for g in fresh]

@@ -19,7 +19,13 @@ from benchmark.engines.transformers.decoding import draw, uniforms
 from benchmark.engines.transformers.engine import TransformersEngine
 from tasks.errors import UserError
 from tests.support.engines.steps import counted_steps
-from tests.support.engines.tiny_model import ask, fill_with_nan, make_tiny_model, mixed_prompts
+from tests.support.engines.tiny_model import (
+    answer_all,
+    ask,
+    fill_with_nan,
+    make_tiny_model,
+    mixed_prompts,
+)
 
 CONTEXT = 512
 # About one greedy response in three meets one of these within 40 tokens.
@@ -38,17 +44,11 @@ def reference(folder: Path) -> PreTrainedModel:
     return model
 
 
-async def answer(
-    engine: TransformersEngine,
-    prompts: list[str],
-    sampling: Sampling,
-    at_once: bool = True,
+async def one_by_one(
+    engine: TransformersEngine, prompts: list[str], sampling: Sampling
 ) -> list[Generation]:
     """Responses to all prompts, with the prompt's number as the seed."""
-    requests = [ask(prompt, sampling, seed) for seed, prompt in enumerate(prompts)]
-    if at_once:
-        return await asyncio.gather(*map(engine.generate, requests))
-    return [await engine.generate(request) for request in requests]
+    return [await engine.generate(ask(each, sampling, n)) for n, each in enumerate(prompts)]
 
 
 def logits_of_the_first_difference(
@@ -85,7 +85,7 @@ def rounding_decides(
 async def test_greedy_equals_generate(folder: Path, reference: PreTrainedModel) -> None:
     prompts = mixed_prompts(8, seed=1)
     async with TransformersEngine(folder) as engine:
-        found = await answer(engine, prompts, Sampling(max_tokens=40), at_once=False)
+        found = await one_by_one(engine, prompts, Sampling(max_tokens=40))
     chat, ties = Chat.load(folder), 0
     for prompt, generation in zip(prompts, found, strict=True):
         ids = chat.render([{"role": "user", "content": prompt}])
@@ -113,11 +113,11 @@ async def test_a_batch_of_mixed_lengths_equals_singles(folder: Path) -> None:
     prompts = mixed_prompts(64, seed=2)
     sampling = Sampling(max_tokens=24)
     async with TransformersEngine(folder, max_batch=1) as engine:
-        singles = await answer(engine, prompts, sampling)
+        singles = await answer_all(engine, prompts, sampling)
     async with TransformersEngine(folder, max_batch=64) as engine:
-        batch = await answer(engine, prompts, sampling)
+        batch = await answer_all(engine, prompts, sampling)
     async with TransformersEngine(folder, max_batch=7) as engine:
-        sevens = await answer(engine, prompts, sampling)
+        sevens = await answer_all(engine, prompts, sampling)
     assert [g.response_ids for g in batch] == [g.response_ids for g in singles]
     assert [g.response_ids for g in sevens] == [g.response_ids for g in singles]
     assert len({g.response_ids for g in singles}) > 32
@@ -130,7 +130,7 @@ async def test_log_probs_equal_a_teacher_forced_forward(
 ) -> None:
     async with TransformersEngine(folder) as engine:
         sampling = Sampling(temperature=temperature, top_k=50, top_p=0.9, max_tokens=30)
-        found = await answer(engine, mixed_prompts(24, seed=3), sampling)
+        found = await answer_all(engine, mixed_prompts(24, seed=3), sampling)
     for generation in found:
         assert generation.prompt_ids is not None and generation.response_ids is not None
         ids = torch.tensor([[*generation.prompt_ids, *generation.response_ids]])
@@ -155,10 +155,11 @@ async def test_a_draw_depends_on_its_seed_and_not_on_the_batch(
 ) -> None:
     prompts = mixed_prompts(32, seed=4)
     async with TransformersEngine(folder) as engine:
-        singles = await answer(engine, prompts, sampling, at_once=False)
-        batch = await answer(engine, prompts, sampling)
+        singles = await one_by_one(engine, prompts, sampling)
+        batch = await answer_all(engine, prompts, sampling)
         crowd, mixed = await asyncio.gather(
-            answer(engine, prompts, Sampling(max_tokens=10)), answer(engine, prompts, sampling)
+            answer_all(engine, prompts, Sampling(max_tokens=10)),
+            answer_all(engine, prompts, sampling),
         )
         seeds = await asyncio.gather(
             *(engine.generate(ask(prompts[0], sampling, seed)) for seed in range(16))
@@ -382,7 +383,7 @@ async def test_weights_that_are_not_finite(tmp_path: Path, temperature: float) -
     broken = fill_with_nan(make_tiny_model(tmp_path, context=CONTEXT))
     async with TransformersEngine(broken) as engine:
         with pytest.raises(UserError, match="the model's logits are not finite"):
-            await answer(engine, ["Which way?"], Sampling(temperature, max_tokens=2))
+            await answer_all(engine, ["Which way?"], Sampling(temperature, max_tokens=2))
 
 
 @pytest.mark.parametrize(

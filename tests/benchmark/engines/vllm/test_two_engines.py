@@ -5,23 +5,21 @@ other engine of it can go on.
 """
 
 import asyncio
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from benchmark.engines.core.base import Generation, Sampling
+from benchmark.engines.core.base import Sampling
 from benchmark.engines.vllm.engine import VllmEngine
-from tests.support.engines.tiny_model import ask, make_tiny_model, mixed_prompts
+from tests.support.engines.tiny_model import answer_all, make_tiny_model, mixed_prompts
 
 PROMPTS = mixed_prompts(24, seed=12)
 SAMPLING = Sampling(temperature=1.0, max_tokens=24)
 
 
-async def answers(engine: VllmEngine) -> list[Generation]:
-    """Responses to all prompts at once, with the prompt's number as the seed."""
-    requests = [ask(prompt, SAMPLING, seed) for seed, prompt in enumerate(PROMPTS)]
-    return await asyncio.gather(*map(engine.generate, requests))
+answers = partial(answer_all, prompts=PROMPTS, sampling=SAMPLING)
 
 
 @pytest.mark.vllm

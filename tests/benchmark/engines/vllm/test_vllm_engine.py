@@ -13,11 +13,10 @@ import pytest
 import pytest_asyncio
 import torch
 
-from benchmark.engines.core.base import EngineDown, Generation, PromptTooLong, Sampling
+from benchmark.engines.core.base import EngineDown, PromptTooLong, Sampling
 from benchmark.engines.core.chat import Chat
 from benchmark.engines.core.devices import cpu_name
 from benchmark.engines.core.names import FLASHINFER_SAMPLER
-from benchmark.engines.core.worker import WorkerEngine
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.engines.vllm.build import (
     BATCH_INVARIANT,
@@ -32,7 +31,13 @@ from benchmark.engines.vllm.engine import VllmEngine
 from benchmark.evaluation.manifest import ENGINE_FACTS
 from tasks.errors import UserError
 from tests.support.engines.steps import counted_steps
-from tests.support.engines.tiny_model import ask, fill_with_nan, make_tiny_model, mixed_prompts
+from tests.support.engines.tiny_model import (
+    answer_all,
+    ask,
+    fill_with_nan,
+    make_tiny_model,
+    mixed_prompts,
+)
 
 needs_vllm = pytest.mark.skipif(find_spec("vllm") is None, reason="vllm is not installed")
 in_module_loop = pytest.mark.asyncio(loop_scope="module")
@@ -52,20 +57,14 @@ async def engine(folder: Path) -> AsyncIterator[VllmEngine]:
         yield started
 
 
-async def answer(engine: WorkerEngine, prompts: list[str], sampling: Sampling) -> list[Generation]:
-    """Responses to all prompts at once, with the prompt's number as the seed."""
-    requests = [ask(prompt, sampling, seed) for seed, prompt in enumerate(prompts)]
-    return await asyncio.gather(*map(engine.generate, requests))
-
-
 @pytest.mark.vllm
 @needs_vllm
 @in_module_loop
 async def test_greedy_equals_transformers(engine: VllmEngine, folder: Path) -> None:
     prompts, sampling = mixed_prompts(64, seed=6), Sampling(max_tokens=24)
-    found = await answer(engine, prompts, sampling)
+    found = await answer_all(engine, prompts, sampling)
     async with TransformersEngine(folder) as other:
-        expected = await answer(other, prompts, sampling)
+        expected = await answer_all(other, prompts, sampling)
     same = 0
     for one, two in zip(found, expected, strict=True):
         assert one.prompt_ids == two.prompt_ids
@@ -85,8 +84,8 @@ async def test_greedy_equals_transformers(engine: VllmEngine, folder: Path) -> N
 async def test_log_probs_are_untempered(engine: VllmEngine, folder: Path) -> None:
     # A temperature so low that sampling is greedy: the numbers must be those of greedy decoding.
     prompts = mixed_prompts(16, seed=7)
-    greedy = await answer(engine, prompts, Sampling(max_tokens=12))
-    cold = await answer(engine, prompts, Sampling(temperature=0.01, top_k=3, max_tokens=12))
+    greedy = await answer_all(engine, prompts, Sampling(max_tokens=12))
+    cold = await answer_all(engine, prompts, Sampling(temperature=0.01, top_k=3, max_tokens=12))
     same = [(g, c) for g, c in zip(greedy, cold, strict=True) if g.response_ids == c.response_ids]
     assert len(same) >= 12
     for one, two in same:
@@ -108,7 +107,7 @@ async def test_a_draw_depends_on_its_seed_and_not_on_the_batch(
     engine: VllmEngine, sampling: Sampling
 ) -> None:
     prompts = mixed_prompts(24, seed=8)
-    batch = await answer(engine, prompts, sampling)
+    batch = await answer_all(engine, prompts, sampling)
     singles = [await engine.generate(ask(p, sampling, seed)) for seed, p in enumerate(prompts)]
     seeds = await asyncio.gather(
         *(engine.generate(ask(prompts[0], sampling, 2**63 - 1 - seed)) for seed in range(16))
@@ -264,7 +263,7 @@ async def test_what_a_cpu_fixes_cannot_be_changed(folder: Path) -> None:
 async def test_weights_that_are_not_finite(tmp_path: Path) -> None:
     async with VllmEngine(fill_with_nan(make_tiny_model(tmp_path, context=CONTEXT))) as engine:
         with pytest.raises(UserError, match="the model's logits are not finite"):
-            await answer(engine, ["Which way?"], Sampling(max_tokens=2))
+            await answer_all(engine, ["Which way?"], Sampling(max_tokens=2))
 
 
 def test_import_complaint_names_torchvision() -> None:
