@@ -243,6 +243,19 @@ def read_panel(task: str, folder: Path, name: str) -> Panel:
     return Panel(task, panels[name], read_rows(content, panel_path(folder, name)))
 
 
+def unmeasured_panel(task: str, folder: Path, name: str, description: str, max_turns: int) -> Panel:
+    """A panel as its file has it, whatever the index says: how its facts are made.
+
+    Raises:
+        UserError: The file is missing, or a line is not an entry.
+    """
+    content = panel_content(folder, name)
+    entries = read_rows(content, panel_path(folder, name))
+    digest = hashlib.sha256(content).hexdigest()
+    info = PanelInfo(name, description, len(entries), max_turns, digest, None, None, None)
+    return Panel(task, info, entries)
+
+
 def panel_path(folder: Path, name: str) -> Path:
     """Where a panel's entries are."""
     return folder / f"{name}.jsonl"

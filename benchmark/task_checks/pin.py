@@ -1,6 +1,5 @@
 """Writes what `panels/index.json` says of a task's panels: hashes, traces and bands."""
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,15 +9,7 @@ from benchmark.files import write_atomically
 from benchmark.hosts.choose import parallel_map
 from tasks.base import Task
 from tasks.errors import UserError
-from tasks.panels import (
-    INDEX,
-    Panel,
-    PanelInfo,
-    panel_content,
-    panel_path,
-    read_facts,
-    read_rows,
-)
+from tasks.panels import INDEX, read_facts, unmeasured_panel
 from tasks.text_task import PANELS, TextTask
 from tasks.texts import value_text
 from tasks.trace import combine, measured, plays_of, trace_episode
@@ -61,17 +52,11 @@ def _facts(
     """What the index is to say of a panel, in the order of the old facts."""
     if old.get("sha256") == "":
         return dict(old)  # its entries come with downloaded data, and its hash with them
-    content = panel_content(folder, name)
-    entries = read_rows(content, panel_path(folder, name))
-    digest = hashlib.sha256(content).hexdigest()
-    facts = {**old, "episodes": len(entries), "sha256": digest}
+    panel = unmeasured_panel(task.info.name, folder, name, old["description"], old["max_turns"])
+    facts = {**old, "episodes": panel.info.episodes, "sha256": panel.info.sha256}
     unmeasured = "sha256" in old and _TRACE not in old
     if unmeasured or ("sha256" in old and not task.available(name)):
         return facts
-    info = PanelInfo(
-        name, old["description"], len(entries), old["max_turns"], digest, None, None, None
-    )
-    panel = Panel(task.info.name, info, entries)
     plays = ((task, play) for play in plays_of(panel))
     trace = combine(panel, parallel_map(trace_episode, plays, processes))
     facts |= measured(trace, HALF_WIDTH)

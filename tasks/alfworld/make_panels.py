@@ -9,7 +9,6 @@ looked up there; that of training games is left to the data at hand.
 
 import argparse
 import csv
-import hashlib
 import json
 import random
 from collections import Counter
@@ -22,17 +21,7 @@ from tasks.alfworld.goals import SHORT_NAMES, TASK_TYPES
 from tasks.alfworld.household import Household, household_key
 from tasks.alfworld.stream import PANELS, type_and_room
 from tasks.alfworld.task import AlfworldTask
-from tasks.panels import (
-    BUILTIN,
-    INDEX,
-    Panel,
-    PanelEntry,
-    PanelInfo,
-    panel_bytes,
-    panel_content,
-    panel_path,
-    read_rows,
-)
+from tasks.panels import BUILTIN, INDEX, PanelEntry, panel_bytes, unmeasured_panel
 from tasks.seeding import stable_seed
 from tasks.trace import measured, trace_panel
 
@@ -120,21 +109,18 @@ def _facts(folder: Path, name: str, shipped: dict[str, Any]) -> dict[str, Any]:
     What the scripted players did is measured where the games are there. Where they are not, it
     stays as it is shipped, if the panel is still the same.
     """
-    content = panel_content(folder, name)
-    entries = read_rows(content, panel_path(folder, name))
-    digest = hashlib.sha256(content).hexdigest()
-    info = PanelInfo(name, DESCRIPTIONS[name], len(entries), MAX_TURNS, digest, None, None, None)
+    panel = unmeasured_panel("alfworld", folder, name, DESCRIPTIONS[name], MAX_TURNS)
+    info = panel.info
     facts: dict[str, Any] = {
         "description": info.description,
         "episodes": info.episodes,
         "max_turns": info.max_turns,
         "sha256": info.sha256,
     }
-    if name != BUILTIN and not all_there(RealGame.of(entry) for entry in entries):
+    if name != BUILTIN and not all_there(RealGame.of(entry) for entry in panel.entries):
         same = shipped.get("sha256") == info.sha256
         return facts | ({key: shipped[key] for key in _MEASURED if key in shipped} if same else {})
-    trace = trace_panel(AlfworldTask(), Panel("alfworld", info, entries))
-    return facts | measured(trace, _BAND)
+    return facts | measured(trace_panel(AlfworldTask(), panel), _BAND)
 
 
 if __name__ == "__main__":

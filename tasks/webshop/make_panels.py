@@ -5,7 +5,6 @@ gives the same bytes. The panels of the public data are made where `$WEBSHOP_DAT
 elsewhere the shipped ones stay as they are.
 """
 
-import hashlib
 import json
 import random
 from collections import defaultdict
@@ -13,16 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tasks.panels import (
-    INDEX,
-    Panel,
-    PanelEntry,
-    PanelInfo,
-    panel_bytes,
-    panel_content,
-    panel_path,
-    read_rows,
-)
+from tasks.panels import INDEX, PanelEntry, panel_bytes, unmeasured_panel
 from tasks.seeding import stable_seed
 from tasks.trace import measured, trace_panel
 from tasks.webshop.data.catalogues import (
@@ -142,19 +132,15 @@ def _facts(folder: Path, name: str, shipped: dict[str, Any]) -> dict[str, Any]:
         episodes = FULL_TRAINING_GOALS if name.endswith(TRAIN) else TEST_GOALS[FULL]
         # Only the data knows the hash; reading the panel computes it.
         return _index_entry(name, episodes, "")
-    content = panel_content(folder, name)
-    entries = read_rows(content, panel_path(folder, name))
-    digest = hashlib.sha256(content).hexdigest()
-    info = PanelInfo(name, DESCRIPTIONS[name], len(entries), MAX_TURNS, digest, None, None, None)
-    facts = _index_entry(name, len(entries), digest)
+    panel = unmeasured_panel("webshop", folder, name, DESCRIPTIONS[name], MAX_TURNS)
+    facts = _index_entry(name, panel.info.episodes, panel.info.sha256)
     if not is_there(catalogue_name(name)):
-        if shipped.get("sha256") != digest:
+        if shipped.get("sha256") != panel.info.sha256:
             raise SystemExit(f"{name} differs from the panel in the index, and its data is missing")
         return shipped
     facts["catalogue_sha256"] = open_catalogue(catalogue_name(name)).sha256
     if not name.endswith(TRAIN):
-        trace = trace_panel(WebShopTask(), Panel("webshop", info, entries))
-        facts |= measured(trace, _BAND)
+        facts |= measured(trace_panel(WebShopTask(), panel), _BAND)
     return facts
 
 
