@@ -223,6 +223,26 @@ async def test_leaving_stops_at_once_and_tells_those_who_wait(folder: Path) -> N
 
 @pytest.mark.vllm
 @needs_vllm
+async def test_a_dying_worker_fails_everybody_with_the_cause(folder: Path) -> None:
+    async with VllmEngine(folder) as engine:
+        if engine.describe()["device"] != "cpu":
+            pytest.skip("on CUDA the model lives in another process")
+        sampling = Sampling(temperature=2.0, max_tokens=400)
+        waiting = [asyncio.create_task(engine.generate(ask("Go.", sampling, s))) for s in range(16)]
+        await asyncio.sleep(0.2)
+        model = engine._llm.apply_model(lambda loaded: loaded)[0]
+        del model.model.norm
+        outcomes = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 20)
+        down = [o for o in outcomes if isinstance(o, BaseException)]
+        assert down
+        assert all(isinstance(o, EngineDown) for o in down)
+        assert "the vllm engine died: AttributeError: " in str(down[0])
+        with pytest.raises(EngineDown, match="died: AttributeError"):
+            await engine.generate(ask("up", sampling))
+
+
+@pytest.mark.vllm
+@needs_vllm
 async def test_settings_that_vllm_refuses(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"vLLM cannot run .*max_model_len") as caught:
         async with VllmEngine(folder, max_model_len=10 * CONTEXT):
