@@ -200,7 +200,7 @@ async def test_without_checksums_the_gap_decides(
         for version in range(3):
             await sync(engine, check, {n: one + version for n, one in weights.items()}, version)
         (record,) = caplog.records
-        assert "gives no checksums of its weights: only engine/k3 tells" in record.getMessage()
+        assert "gives no checksums of its weights: only engine/k3 shows" in record.getMessage()
         for gap in (None, 1e-2, float("nan")):
             check.judge({"engine/k3": gap}, 2, corrected=False)
         for corrected in (False, True):

@@ -63,7 +63,7 @@ def test_a_run_does_not_begin_in_a_folder_that_is_something_else(
         words = (*START, "tiny-sokoban", "--dry-run", "--out", str(folder))
         assert main(words) == EXIT_USER_ERROR
         said = capsys.readouterr().err.splitlines()[-1]
-        assert f"{folder} holds {name.split('/')[0]} and not a training run; choose" in said
+        assert f"{folder} holds {name.split('/')[0]}, but no training run; choose" in said
         assert sorted(folder.rglob("*")) == before
         # A run has begun there, or its rate was being tuned.
         for own in ("training_log.jsonl", "last/model.safetensors", "tuning/0.001/.lock"):

@@ -343,7 +343,7 @@ def test_a_folder_that_is_none(folder: Path, monkeypatch: pytest.MonkeyPatch, na
 
 
 def test_an_unknown_panel() -> None:
-    with pytest.raises(UserError, match="no panel 'aime42' of the field; did you mean aime2"):
+    with pytest.raises(UserError, match="no public panel 'aime42'; did you mean aime2"):
         read_problems("aime42")
 
 

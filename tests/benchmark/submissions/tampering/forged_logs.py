@@ -183,7 +183,10 @@ FORGERIES = [
         "extra field in a log", "trained", update(bonus=1.0), "bonus: Extra inputs are not permi"
     ),
     Forgery(
-        "unknown line", "trained", validation(kind="note"), "kind: must be start, update or val"
+        "unknown line",
+        "trained",
+        validation(kind="note"),
+        "kind: must be start, update, validation or",
     ),
     Forgery("updates out of order", "trained", out_of_order, "comes after"),
     Forgery("time runs backwards", "trained", backwards, "seconds_total: 0.5 comes after"),
