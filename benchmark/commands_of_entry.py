@@ -18,7 +18,8 @@ from benchmark.engines.core.devices import DETERMINISTIC, DEVICE_NAME, alike, as
 from benchmark.engines.core.names import LOADING
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.protocol import NAME, OPTIONS, protocol_text
-from benchmark.logs.lines import Update, Validation
+from benchmark.flat import flat
+from benchmark.logs.lines import Resume, Start, Update, Validation
 from benchmark.logs.training_log import TrainingLog
 from benchmark.models import ModelIdentity
 from benchmark.versions import PROGRAM
@@ -28,6 +29,7 @@ BEST, LAST = "best", "last"
 """Folders of a training's checkpoints."""
 PLACEHOLDER: Final = re.compile(r"<weights of seed \d+, SHA-256 (?:[0-9a-f]{64}|None)>")
 """What stands in a command for weights that the authors alone have."""
+UNKNOWN_DEVICE: Final = "an unknown device"
 _MEASURED: Final = ("seconds", "memory", "speed")
 """Beginnings of the names of numbers that differ from machine to machine."""
 _BY_NUMPY: Final = ("kl_old/", "ratio/", "engine/")
@@ -87,8 +89,7 @@ class Commands:
             does not say.
         varies: Why the training differs whenever it is repeated, as the end of a sentence; empty if
             it does not.
-        moved: On which devices the training was, as the end of a sentence, if they compute other
-            bits; empty otherwise.
+        moves: What changed during the training; see `moves_of`.
     """
 
     seed: int
@@ -99,12 +100,18 @@ class Commands:
     reason: str = ""
     device: object = None
     varies: str = ""
-    moved: str = ""
+    moves: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def obstacle(self) -> str | None:
         """Why the training cannot be repeated to the bit here, as the end of a sentence."""
         return self.varies or obstacle(self.device)
+
+    @property
+    def moved(self) -> str:
+        """What changed during the training, and when; empty if nothing did."""
+        parts = (f"{', '.join(names)} before update {at}" for at, names in self.moves.items())
+        return "; ".join(parts)
 
     @property
     def train_words(self) -> Words | None:
@@ -202,25 +209,45 @@ def commands_of(
     found = Commands(seed, train, folder, model, tuple(runs), reason)
     if log is None or train is None:
         return found
-    names = [name for _, name in _devices(log)]
-    moved = "" if all(alike(names[0], name) for name in names) else f"on {devices_of(log)}"
-    return replace(found, device=names[0], varies=_varies(log), moved=moved)
+    device = _facts(log.sessions[1])[DEVICE_NAME]
+    return replace(found, device=device, varies=_varies(log), moves=moves_of(log))
 
 
 def devices_of(log: TrainingLog) -> str:
     """The devices of a training run, in order, with the first update that was made on each."""
-    parts = [f"from update {at} on {name or 'not recorded'}" for at, name in _devices(log)]
-    return "; ".join([parts[0].removeprefix("from update 1 on "), *parts[1:]])
+    names = {at: _facts(line)[DEVICE_NAME] or UNKNOWN_DEVICE for at, line in log.sessions.items()}
+    parts = [str(names[1])]
+    for (_, before), (at, here) in pairwise(names.items()):
+        parts += [f"from update {at} on {here}"] if here != before else []
+    return "; ".join(parts)
 
 
-def _devices(log: TrainingLog) -> list[tuple[int, object]]:
-    """The first update that was made on each device, and the device."""
-    last = len(log.updates)
-    # Of sessions that resumed after the same update, only the last one made the next update.
-    made = {line.update + 1: line.engine for line in log.resumes if line.update < last}
-    engines = {1: log.start.engine} | made
-    found = [(update, engine.get(DEVICE_NAME)) for update, engine in engines.items()]
-    return [found[0], *(here for before, here in pairwise(found) if here[1] != before[1])]
+def moves_of(log: TrainingLog) -> Mapping[int, tuple[str, ...]]:
+    """What changed between the sessions of a training run, so that other bits may be computed.
+
+    Args:
+        log: Its log.
+
+    Returns:
+        By the first update after a change, the names of what changed: facts of the engine, the
+        device among them unless both compute alike, and packages.
+    """
+    found = {}
+    for (_, before), (at, here) in pairwise(log.sessions.items()):
+        was, is_now = _facts(before), _facts(here)
+        changed = [name for name in {**was, **is_now} if was.get(name) != is_now.get(name)]
+        if alike(was[DEVICE_NAME], is_now[DEVICE_NAME]):
+            changed = [name for name in changed if name != DEVICE_NAME]
+        if changed:
+            found[at] = tuple(changed)
+    return found
+
+
+def _facts(line: Start | Resume) -> dict[str, object]:
+    """Engine and versions of a session, flat; the device is always there."""
+    # The engine names some of the same packages again.
+    engine = {name: value for name, value in line.engine.items() if name != "versions"}
+    return {DEVICE_NAME: None, **flat(engine), **line.versions}
 
 
 def _varies(log: TrainingLog) -> str:

@@ -265,6 +265,11 @@ def _begun(point: ReadCheckpoint, updates: int) -> str | None:
                 f"seed {point.checkpoint.seed}: trained {why}: nothing can be repeated bit for bit "
                 "here"
             )
+        if (first := min(commands.moves, default=updates + 1)) <= updates:
+            raise UserError(
+                f"seed {point.checkpoint.seed}: its training continued with something else "
+                f"({commands.moved}): compare only --updates {first - 1} or fewer"
+            )
         for path, text in commands.train.files.items():
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             write_atomically(Path(path), text.encode())

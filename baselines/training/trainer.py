@@ -99,6 +99,7 @@ class Trainer:
         self.older_weights: dict[str, torch.Tensor] | None = None
         self._early_stopping = EarlyStopping(run, accelerator.is_main_process)
         self._handed_gib = 0.0
+        self._resume_line: Line | None = None  # written before the first line of a resumed run
         plays = accelerator.is_main_process or not self.shards.main_alone
         self._sync = SyncCheck(self.engine if plays else None)
         self._speed = ThroughputMeter(accelerator, self.learner.model, self.config.needs_critic)
@@ -179,12 +180,10 @@ class Trainer:
             )
             if (why := unrepeatable(began, here)) and self.accelerator.is_main_process:
                 log.warning("the run began on %s and continues on %s: %s", began, here, why)
-            self.accelerator.wait_for_everyone()  # until all have read the log
-            before = earlier.sessions[-1]
+            before = earlier.resumes[-1] if earlier.resumes else earlier.start
             found = {"engine": self.engine.describe(), "versions": versions()}
-            changed = found != {"engine": before.engine, "versions": before.versions}
-            if changed and self.state.update < self.config.optimization.updates:
-                self._write({"kind": "resume", "update": self.state.update, **found})
+            if found != {"engine": before.engine, "versions": before.versions}:
+                self._resume_line = {"kind": "resume", "update": self.state.update, **found}
         await self._hand_over()
         if self.older is not None and self.older_weights is not None:
             await self.older.load_weights(self.older_weights.items(), self.state.older_version)
@@ -426,6 +425,9 @@ class Trainer:
     def _write(self, line: Line) -> None:
         """Append a line to the log and tell the watcher, on the main process only."""
         if self._log is not None:
+            if self._resume_line is not None:
+                self._log.append(self._resume_line)
+                self._resume_line = None
             line = self._log.append(line)
             self.watch.line(line)
         if numbers := tracked(line, several_panels=len(self.validator.plan.panels) > 1):

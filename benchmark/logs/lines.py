@@ -156,7 +156,9 @@ class Validation(Strict):
 
 
 class Resume(Strict):
-    """What a session computes with, where the one before it had something else.
+    """The engine and versions of a session, where they are not those of the one before.
+
+    The session writes it before its first other line.
 
     Attributes:
         kind: Always `resume`.
@@ -197,8 +199,8 @@ class Order:
             self._started = True
             return
         if isinstance(line, Resume):
-            if line.update < self._update:
-                raise ValueError(f"update: {line.update} comes after update {self._update}")
+            if line.update != self._update:
+                raise ValueError(f"update: {line.update} resumes after update {self._update}")
             return
         series = "update" if isinstance(line, Update) else f"validation of {line.panel}"
         update, seconds = self._last.get(series, (-1, 0.0))

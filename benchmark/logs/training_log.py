@@ -1,8 +1,8 @@
 """The training log of a run: one JSON line at a time.
 
 `training_log.jsonl` holds one `start` line, then an `update` line for every update, a `validation`
-line for every panel of every validation, and a `resume` line where a session continues on another
-device or with other versions. Lines are flat; a number that was not
+line for every panel of every validation, and a `resume` line where a session continues with another
+engine, device or versions. Lines are flat; a number that was not
 measured is null, never 0. `lines.py` has the schemas, `metrics.py` the names, units and ranges of
 the numbers. A log may come from somebody else: nothing in it is trusted.
 """
@@ -71,9 +71,12 @@ class TrainingLog:
         return tuple(dict.fromkeys(line.panel for line in self.validations))
 
     @property
-    def sessions(self) -> tuple[Start | Resume, ...]:
-        """The lines that say what the run was computed with, the last one being for its end."""
-        return (self.start, *self.resumes)
+    def sessions(self) -> Mapping[int, Start | Resume]:
+        """What the run was computed with, by the first update that it made."""
+        last = self.updates[-1].update if self.updates else 0
+        # Of sessions that resume after the same update, only the last one made the next update.
+        resumed = {line.update + 1: line for line in self.resumes if line.update < last}
+        return {1: self.start, **resumed}
 
     def series(self, name: str) -> list[float | None]:
         """One number of all updates; None where it was not measured or is not finite.
@@ -209,12 +212,15 @@ def truncate_after(path: Path, update: int, validated: int) -> int:
             f"last is {max(updates, default=0)}), so they are from different runs; "
             "choose another folder"
         )
-    kept = [
-        text
-        for text, line in zip(content, lines, strict=True)
-        if isinstance(line, Start)
+    known = [
+        isinstance(line, Start)
         or line.update <= (validated if isinstance(line, Validation) else update)
+        for line in lines
     ]
+    # Of a session that the checkpoint knows nothing of, its resume line goes as well.
+    others = (at for at, line in enumerate(lines) if known[at] and not isinstance(line, Resume))
+    last = max(others, default=-1)
+    kept = [text for at, text in enumerate(content) if known[at] and at <= last]
     cut = len(content) - len(kept) + bool(torn)
     if cut:
         with _writing(path):

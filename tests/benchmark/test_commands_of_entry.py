@@ -131,32 +131,58 @@ def test_what_runs_side_by_side_is_never_repeated_to_the_bit(
     assert found is None if words is None else str(found).startswith(words)
 
 
+AMD, NEXT, INTEL = "AMD EPYC, AVX2", "AMD EPYC 9, AVX2", "Intel, AVX2"
+
+
 @pytest.mark.parametrize(
-    ("devices", "text", "moved"),
+    ("sessions", "text", "moves"),
     [
-        ([], "AMD EPYC, AVX2", False),
-        ([(2, "AMD EPYC, AVX2")], "AMD EPYC, AVX2", False),
-        ([(2, "AMD EPYC 9, AVX2")], "AMD EPYC, AVX2; from update 3 on AMD EPYC 9, AVX2", False),
-        ([(1, "Intel, AVX2")], "AMD EPYC, AVX2; from update 2 on Intel, AVX2", True),
-        ([(1, "Intel, AVX2"), (1, "AMD EPYC, AVX2")], "AMD EPYC, AVX2", False),
-        ([(0, "Intel, AVX2"), (2, None)], "Intel, AVX2; from update 3 on not recorded", True),
+        ([], AMD, {}),
+        ([(2, {"device_name": NEXT})], f"{AMD}; from update 3 on {NEXT}", {}),
+        ([(1, {"device_name": INTEL})], f"{AMD}; from update 2 on {INTEL}", {2: ("device_name",)}),
+        # Of two sessions that resume after one update, the first has made nothing that is kept.
+        ([(1, {"device_name": INTEL}), (1, {"device_name": AMD})], AMD, {}),
+        (
+            [(0, {"device_name": INTEL}), (2, {"device_name": None})],
+            f"{INTEL}; from update 3 on an unknown device",
+            {3: ("device_name",)},
+        ),
+        (
+            [(2, {"device_name": AMD, "dtype": "bfloat16", "versions": {"x": 1}})],
+            AMD,
+            {3: ("dtype",)},
+        ),
     ],
 )
-def test_a_training_that_moved_to_another_device_says_where(
-    devices: list[tuple[int, str | None]], text: str, moved: bool, tmp_path: Path
+def test_a_training_that_continues_with_something_else_says_so(
+    sessions: list[tuple[int, dict[str, object]]],
+    text: str,
+    moves: dict[int, tuple[str, ...]],
+    tmp_path: Path,
 ) -> None:
     start = start_line()
-    start["engine"] = {**LOADED, "device_name": "AMD EPYC, AVX2"}
+    start["engine"] = {**LOADED, "device_name": AMD}
     lines, made = [start], 0
-    for after, name in devices:
+    for after, changes in sessions:
         lines += [update_line(number) for number in range(made + 1, after + 1)]
-        lines.append(resume_line(after, {} if name is None else {"device_name": name}))
+        lines.append(resume_line(after, {**LOADED, **changes}, start["versions"]))
         made = after
-    lines += [update_line(made + 1), resume_line(made + 1, {"device_name": "Made nothing, AVX2"})]
+    # The last session has made nothing yet.
+    lines += [update_line(made + 1), resume_line(made + 1, {"kind": "vllm"}, {"torch": "9.9"})]
     log = read_training_log(write_log(tmp_path / "log.jsonl", lines))
     assert devices_of(log) == text
     found = commands(ModelIdentity(name="last", kind="folder", sha256=WEIGHTS), log)
-    assert found.moved == (f"on {text}" if moved else "")
+    assert found.moves == moves
+    assert found.device == (log.sessions[1].engine["device_name"])
+
+
+def test_what_changed_during_a_training_is_named(tmp_path: Path) -> None:
+    start = start_line(versions={"torch": "2.11", "numpy": "2.3"})
+    lines = [start, update_line(1), update_line(2)]
+    lines += [resume_line(2, start["engine"], {"torch": "2.13", "numpy": "2.3", "vllm": "0.1"})]
+    log = read_training_log(write_log(tmp_path / "log.jsonl", [*lines, update_line(3)]))
+    found = commands(ModelIdentity(name="last", kind="folder", sha256=WEIGHTS), log)
+    assert found.moved == "torch, vllm before update 3"
 
 
 @pytest.mark.parametrize("staleness", [None, 1])

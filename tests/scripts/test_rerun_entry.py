@@ -11,6 +11,7 @@ import pytest
 
 from baselines.inits.registry import find_model
 from benchmark.engines.core import devices
+from benchmark.logs.lines import Resume
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.reading.reruns import digest_of, read_reruns
 from scripts import rerun_entry
@@ -148,6 +149,19 @@ def test_updates_are_not_trained_again_without_the_instructions_of_their_cpu(
     monkeypatch.setattr(devices, "_CPUINFO", tmp_path / "cpuinfo")
     with pytest.raises(UserError, match="seed 0: trained with AVX512, which this CPU lacks"):
         rerun_entry._begun(replace(entry.checkpoints[0], log=log), 1)
+
+
+def test_updates_after_a_move_to_another_cpu_are_not_compared() -> None:
+    """Honest ones would differ, and a rerun that does not hold stays in the record."""
+    (folder,) = (ROOT / "submissions").glob("*_gigpo-sokoban-stress")
+    point = read_accepted(folder).checkpoints[0]
+    assert point.log is not None
+    start = point.log.start
+    engine = {**start.engine, devices.DEVICE_NAME: "a CPU, AVX512"}
+    moved = Resume(update=2, engine=engine, versions=start.versions)
+    point = replace(point, log=replace(point.log, resumes=(moved,)))
+    with pytest.raises(UserError, match="device_name before update 3.*only --updates 2 or fewer"):
+        rerun_entry._begun(point, 3)
 
 
 def test_updates_that_differ_count_only_where_the_log_names_its_cpu() -> None:

@@ -227,7 +227,7 @@ def find_tuning(
         path = run.folder / LOG
         if path.exists() and not is_of(read_training_log(path, allow_torn=True), run):
             raise UserError(
-                f"{run.folder} has the tuning runs of another run; choose another "
+                f"{run.folder} has a tuning run of another run; choose another "
                 + ("--out" if folder is None else "--tuning")
                 + what_differs(path, run.facts)
             )

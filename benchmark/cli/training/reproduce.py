@@ -46,10 +46,16 @@ def run(arguments: argparse.Namespace) -> int:
     train_again = partial(train_command, plugins=_plugins(arguments.plugin, points))
     plans = [(point, _commands(point, train_again, out)) for point in points]
     for _, commands in plans:
-        if why := commands.obstacle or commands.moved:
+        if (why := commands.obstacle) is not None:
             say(
                 f"note: seed {commands.seed} was trained {why}: its weights will differ, so only "
                 "success can be compared",
+                file=sys.stderr,
+            )
+        elif commands.moved:
+            say(
+                f"note: the training of seed {commands.seed} continued with something else "
+                f"({commands.moved}): its weights may differ",
                 file=sys.stderr,
             )
     if arguments.dry_run:
@@ -190,12 +196,12 @@ def _log_lines(theirs: TrainingLog, ours: TrainingLog) -> list[str]:
     found = first_difference(theirs, ours)
     lines = [f"first difference of the logs: {found.text}" if found else "the logs are identical"]
     lines.append(f"device: {devices_of(theirs)} (entry), {devices_of(ours)} (here)")
-    here = versions()
+    here, sessions = versions(), theirs.sessions.values()
     differing = [
         f"{name} {before} (entry) and {here.get(name, 'none')} (here)"
-        for name in theirs.start.versions
-        if (before := _in_turn(line.versions.get(name, "none") for line in theirs.sessions))
-        != here.get(name)
+        for name in dict.fromkeys(name for line in sessions for name in line.versions)
+        if (before := _in_turn(line.versions.get(name, "none") for line in sessions))
+        != here.get(name, "none")
     ]
     return [*lines, f"versions that differ: {', '.join(differing)}"] if differing else lines
 

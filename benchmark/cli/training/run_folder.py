@@ -84,7 +84,11 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def earlier_lines(training: "TrainingRun") -> list[dict[str, Any]]:
-    """The lines of a log that a resumed run keeps; refuses a folder that holds another run."""
+    """The updates and validations of a log that a resumed run keeps.
+
+    Raises:
+        UserError: The folder holds another run.
+    """
     from baselines.training.checkpoints import find_last
 
     state = find_last(training.folder, training.sha256, training.facts)
@@ -104,7 +108,7 @@ def earlier_lines(training: "TrainingRun") -> list[dict[str, Any]]:
     whole = path.read_text("utf-8").rpartition("\n")[0].splitlines()[1:]
     lines: list[dict[str, Any]] = [json.loads(line) for line in whole]
     last = {"update": state.update, "validation": state.validated}
-    return [line for line in lines if line["update"] <= last[line["kind"]]]
+    return [line for line in lines if line["update"] <= last.get(line["kind"], -1)]
 
 
 def _named(claim: TrackClaim | None) -> str:

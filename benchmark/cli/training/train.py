@@ -106,7 +106,7 @@ def plan_run(arguments: argparse.Namespace) -> PlannedRun:
     track = find_track(arguments)
     if plugins and track is not None and arguments.recipe in names(RECIPES):
         raise UserError(
-            f"--plugin beside --track and the shipped recipe {arguments.recipe}, which needs none: "
+            f"--plugin cannot be used with --track and the shipped recipe {arguments.recipe}: "
             "entries of such runs are refused; leave it out, or name your own recipe"
         )
     training, origin = _open_run(arguments) if track is None else _track_run(arguments, track)

@@ -124,8 +124,9 @@ def as_on_text(name: object, here: object = None) -> str:
 
 def alike(one: object, other: object) -> bool:
     """Whether two devices, by what engines call them, compute the same bits as far as is known."""
-    kinds = [(instructions(name), threads(name), _maker(name)) for name in (one, other)]
-    return one == other or (kinds[0] == kinds[1] and kinds[0][0] is not None)
+    kinds = [(instructions(name), threads(name)) for name in (one, other)]
+    makers = {_maker(one), _maker(other)} - {None}
+    return one == other or (kinds[0] == kinds[1] and kinds[0][0] is not None and len(makers) < 2)
 
 
 def unrepeatable(began: object, here: object) -> str | None:
@@ -141,9 +142,8 @@ def unrepeatable(began: object, here: object) -> str | None:
     kinds = instructions(began), instructions(here)
     if None in kinds:
         return None
-    alike = kinds[0] == kinds[1] and threads(began) == threads(here)
     why = obstacle(began)
-    if why is None and alike:
+    if why is None and alike(began, here):
         return None
     variables = as_on_text(began, here) if why is None else ""
     remedy = f", unless you stop it and set {variables}" if variables else ""

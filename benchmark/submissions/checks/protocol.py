@@ -20,13 +20,16 @@ from benchmark.submissions.format.texts import check_claims, skeleton
 from benchmark.submissions.reading.entry import REMAKE, Entry, ReadRun
 from benchmark.versions import PROGRAM
 from tasks.errors import UserError
+from tasks.seeding import canonical_json
 from tasks.texts import on_one_line
 
 _COMMIT = re.compile("[0-9a-f]{40}")
 _WORDS: Final = re.compile(r"[A-Za-z][\w.-]{0,23}(:\d{1,3})?", re.ASCII)
 """What an engine calls its device, or the program that serves."""
-_ARGUMENT: Final = re.compile(r"[A-Za-z0-9_./:-]{0,64}", re.ASCII)
+_ARGUMENT: Final = re.compile(r"[!-~]{0,256}")
 """A name or a text in the arguments of an engine."""
+_MOST_FACTS: Final = 2_000
+"""Characters of one fact about an engine, as JSON."""
 _OF_PLACES: Final = ("--model", "--lora", "--out")
 """Options with names of folders, which may be called anything."""
 MOST_ERRORS: Final = 0.05
@@ -58,13 +61,21 @@ _FACTS: Final[Mapping[str, Callable[[object], bool]]] = {
 """What an entry's page shows of an engine (`ENGINE_FACTS`), beside its kind and its data type."""
 
 
-def _claims_nothing(said: object) -> bool:
-    """Whether a fact about an engine holds nothing that only the board says of entries."""
+def _odd(fact: str, said: object) -> str | None:
+    """What is wrong with a fact about an engine; None if nothing is."""
+    text = canonical_json(said)
+    if not _FACTS[fact](said) or len(text) > _MOST_FACTS:
+        if fact == "model_args":
+            return (
+                "can be shown only with texts of visible ASCII characters without blanks, at most "
+                f"256 each, and {_MOST_FACTS:,} in all"
+            )
+        return f"is {on_one_line(repr(said))}, which no engine reports"
     try:
-        check_claims(str(said))
-    except ValueError:
-        return False
-    return True
+        check_claims(text)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def check_protocol(entry: Entry, context: Context) -> list[Finding]:
@@ -164,11 +175,10 @@ def _check_engine(name: str, manifest: Manifest) -> Iterator[Finding]:
     dtype = manifest.engine.get("dtype")
     if engine in LOADING and dtype not in DTYPES:
         yield Finding(name, "engine.dtype", f"is {dtype!r}, which is not a data type", fix)
-    for fact, is_said in _FACTS.items():
+    for fact in _FACTS:
         said = manifest.engine.get(fact)
-        if said is not None and not (is_said(said) and _claims_nothing(said)):
-            shown = on_one_line(repr(said))
-            yield Finding(name, f"engine.{fact}", f"is {shown}, which no engine reports", fix)
+        if said is not None and (odd := _odd(fact, said)) is not None:
+            yield Finding(name, f"engine.{fact}", odd, fix)
     if not is_policy and "policy" in manifest.engine:
         yield Finding(name, "engine.policy", "is there, but the model is no policy", fix)
     named = (model.name,) if is_policy else ("auto", engine)

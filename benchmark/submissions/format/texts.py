@@ -3,7 +3,6 @@
 import re
 import unicodedata
 from collections.abc import Sequence
-from itertools import combinations
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -27,6 +26,8 @@ BADGES: Final = ("re-run", "re-ran", "replayed", "trained again", "verified", "o
 """What entries may not say of themselves, and authors may not be called."""
 BOARD_WORDS: Final = (*BADGES, "SOTA", "state of the art")
 """The same for entries alone: Sota is a person's name. In the plural neither."""
+_MOST_WORDS: Final = 40
+"""Words that are read together: more than the longest claim has letters."""
 _UNREAD: Final = re.compile(r"(?<!\d)\.|\.(?!\d)|(?<!\de)-|-(?!\d)|[^a-z0-9+.-]")
 PLACEHOLDERS: Final = frozenset(
     {
@@ -95,7 +96,8 @@ def check_claims(text: str, reserved: Sequence[str] = BOARD_WORDS) -> None:
     """
     claims = {skeleton(claim): claim for claim in reserved}
     words = re.findall(r"[a-z0-9]+", _folded(text))
-    for first, last in combinations(range(len(words) + 1), 2):
+    places = range(len(words) + 1)
+    for first, last in ((a, b) for a in places for b in places[a + 1 : a + 1 + _MOST_WORDS]):
         joined = "".join(words[first:last])
         bare = re.sub(r"^\d+|v?\d+$", "", joined)
         for seen in (skeleton(joined), skeleton(bare)):

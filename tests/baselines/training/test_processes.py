@@ -149,6 +149,11 @@ def test_a_run_that_is_asked_to_end_leaves_a_checkpoint_that_it_goes_on_from(
     advised = "unless you stop it and set ATEN_CPU_CAPABILITY=avx2" in caplog.text
     assert advised == (other == "AVX2" and devices.lacking("a CPU, AVX2") is None)
     caplog.clear()
+    # Nothing is left to do: nothing is written.
+    finished = log.read_bytes()
+    assert main(more) == 0
+    assert log.read_bytes() == finished
+    caplog.clear()
     whole = [word.replace(str(folder), str(tmp_path / "whole")) for word in more]
     assert main(whole) == 0
     assert "the run began on" not in caplog.text

@@ -80,7 +80,7 @@ def test_a_shipped_recipe_on_a_track_takes_no_plugin(
 ) -> None:
     words = ["train", "--track", "sokoban-standard", "--recipe", "grpo", "--dry-run"]
     line = refused(capsys, main([*words, "--plugin", str(place / "rank.py")]))
-    assert "--plugin beside --track and the shipped recipe grpo, which needs none: " in line
+    assert "--plugin cannot be used with --track and the shipped recipe grpo: " in line
 
 
 VALUED = '''from typing import Literal

@@ -221,7 +221,7 @@ def test_seeds_of_a_custom_recipe_share_a_tuning(
     mine.write_text(mine.read_text().replace("ppo", "cispo"))
     line = refused(capsys, train(tmp_path / "s7", *tuning, recipe=str(mine)))
     assert line.startswith(
-        f"arlarena-bench train: {shared / '0.0001'} has the tuning runs of another run; choose "
+        f"arlarena-bench train: {shared / '0.0001'} has a tuning run of another run; choose "
         "another --tuning (clipping.clip_low 0.2, now 1.0; "
     )
     assert not (tmp_path / "s7").exists()

@@ -172,7 +172,12 @@ def test_what_is_not_pinned_is_measured_and_said() -> None:
 
 @pytest.mark.parametrize(
     ("number", "whole_group"),
-    [(signal.SIGINT, True), (signal.SIGTERM, False), (signal.SIGKILL, False)],
+    [
+        (signal.SIGINT, True),
+        (signal.SIGINT, False),
+        (signal.SIGTERM, False),
+        (signal.SIGKILL, False),
+    ],
 )
 def test_a_stopped_run_leaves_no_process_and_goes_on(
     inline: Path, tmp_path: Path, number: signal.Signals, whole_group: bool

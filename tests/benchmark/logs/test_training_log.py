@@ -1,6 +1,5 @@
 """The training log: what is written can be read, what is read is checked, a kill costs one line."""
 
-import json
 import math
 import re
 import subprocess
@@ -32,7 +31,6 @@ from tasks.errors import UserError
 from tasks.seeding import sha256_text
 from tests.support.training.logs import (
     resume_line,
-    run_lines,
     start_line,
     update_line,
     validation_line,
@@ -127,46 +125,6 @@ def test_any_number_comes_back_or_is_named(values: dict[str, float | None]) -> N
     assert set(line.nonfinite) == set(measured) - set(finite)
 
 
-def test_a_resumed_run_appends_and_keeps_the_order(tmp_path: Path) -> None:
-    path = tmp_path / LOG
-    with TrainingLogWriter(path) as writer:
-        writer.append(start_line())
-        writer.append(update_line(1))
-    with TrainingLogWriter(path) as writer:
-        assert writer.log is not None and writer.log.start.recipe == "grpo"
-        with pytest.raises(ValueError, match="only the first line of a log"):
-            writer.append(start_line())
-        with pytest.raises(ValueError, match="update 1 comes after update 1"):
-            writer.append(update_line(1))
-        writer.append(update_line(2))
-    assert [line["kind"] for line in map(json.loads, path.open())] == ["start", "update", "update"]
-
-
-def test_a_session_with_another_device_leaves_a_line(tmp_path: Path) -> None:
-    path = tmp_path / LOG
-    engine, versions = {"kind": "transformers", "device_name": "B"}, {"torch": "2.11"}
-    lines = [start_line(), update_line(1), update_line(2), resume_line(2, engine, versions)]
-    lines += [validation_line(2), update_line(3)]
-    with TrainingLogWriter(path) as writer:
-        with pytest.raises(ValueError, match="only the first line of a log"):
-            writer.append(resume_line(0))
-        for line in lines:
-            writer.append(line)
-        with pytest.raises(ValueError, match="update: 2 comes after update 3"):
-            writer.append(resume_line(2))
-        writer.append(resume_line(3))
-    log = read_training_log(path)
-    assert [line.update for line in log.resumes] == [2, 3]
-    assert log.sessions == (log.start, *log.resumes)
-    assert log.resumes[0].engine == engine and log.resumes[0].versions == versions
-    assert [len(log.updates), len(log.validations)] == [3, 1]
-    # What was resumed after the checkpoint goes; the session that made the checkpoint stays.
-    assert truncate_after(path, 2, -1) == 3
-    assert [line.update for line in read_training_log(path).resumes] == [2]
-    assert truncate_after(path, 1, -1) == 2
-    assert read_training_log(path).resumes == ()
-
-
 def test_a_start_may_name_plugins(tmp_path: Path) -> None:
     named = {f"_rank{n}.py": sha256_text(str(n)) for n in range(16)}
     path = write_log(tmp_path, [start_line(plugins=named)])
@@ -251,24 +209,6 @@ def test_a_broken_line_before_the_last_is_never_dropped(tmp_path: Path) -> None:
         truncate_after(path, 2, 2)
 
 
-def test_truncate_after_keeps_every_byte_before_the_checkpoint(tmp_path: Path) -> None:
-    lines = run_lines(updates=10)
-    path = write_log(tmp_path, lines)
-    content = path.read_bytes().splitlines(keepends=True)
-    # Start, the init's validation, then an update and a validation each.
-    assert truncate_after(path, 10, 10) == 0
-    assert truncate_after(path, 6, 6) == 8
-    assert path.read_bytes() == b"".join(content[:14])
-    assert read_training_log(path).validations[-1].update == 6
-    # The checkpoint was written before its update's validation, which a killed session has played.
-    assert truncate_after(path, 6, 5) == 1
-    assert path.read_bytes() == b"".join(content[:13])
-    assert truncate_after(path, 0, 0) == 11
-    assert path.read_bytes() == b"".join(content[:2])
-    assert truncate_after(path, 0, -1) == 1
-    assert path.read_bytes() == content[0]
-
-
 def test_numbers_of_single_tasks_are_kept_and_make_curves(tmp_path: Path) -> None:
     path, own = tmp_path / LOG, {"rollout/success@sokoban": 1 + 1e-8, "rollout/success@webshop": 0}
     with TrainingLogWriter(path) as writer:
@@ -312,22 +252,6 @@ def test_success_of_a_run_on_several_tasks_is_the_mean_over_them(tmp_path: Path)
     # Smoothed 1, 0.5, ... and 0.625, 0.375, 0.29, ...: half of the first is lost after 1 and 2.
     assert (collapse_update(log, "sokoban.builtin"), collapse_update(log)) == (1, 2)
     assert collapse_update(log, "tir_math.builtin") is None
-
-
-def test_a_log_that_lacks_the_checkpoint_is_refused(tmp_path: Path) -> None:
-    path = write_log(tmp_path, [start_line(), update_line(1), update_line(2)])
-    with pytest.raises(UserError, match=r"no line of update 5, .* \(its last is 2\)"):
-        truncate_after(path, 5, 5)
-    assert len(read_training_log(path).updates) == 2
-
-
-def test_a_log_that_was_killed_in_its_first_line_starts_anew(tmp_path: Path) -> None:
-    path = tmp_path / LOG
-    path.write_bytes(b'{"kind": "start", "schema')
-    assert truncate_after(path, 0, 0) == 1
-    with TrainingLogWriter(path) as writer:
-        writer.append(start_line())
-    assert read_training_log(path).updates == ()
 
 
 BAD: list[tuple[dict[str, Any], str]] = [

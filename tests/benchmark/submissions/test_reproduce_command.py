@@ -84,7 +84,8 @@ def test_an_entry_is_made_again_to_the_same_weights(
     tied = float(low) <= 0 <= float(high)
     assert reproduce(tmp_path, "20260102_small", *out) == (0 if tied else 1)
     said, warned = capfd.readouterr()
-    assert "note: seed 7 was trained on a CPU, AVX2; from update 2 on another CPU, AVX512" in warned
+    continued = "continued with something else (device_name, torch before update 2)"
+    assert f"note: the training of seed 7 {continued}: its weights may differ" in warned
     assert f"the weights differ: SHA-256 {'0' * 64} (entry), " in said
     assert "first difference of the logs: update 2, policy/loss: 0.125 (entry) and " in said
     moved = "a CPU, AVX2; from update 2 on another CPU, AVX512"
@@ -101,7 +102,8 @@ def _from_elsewhere(lines: list[Line]) -> list[Line]:
 
 def _moved(lines: list[Line]) -> list[Line]:
     changed = {**lines[0]["versions"], "torch": "9.9"}
-    return [*lines[:2], resume_line(1, {"device_name": "another CPU, AVX512"}, changed), *lines[2:]]
+    engine = {**lines[0]["engine"], "device_name": "another CPU, AVX512"}
+    return [*lines[:2], resume_line(1, engine, changed), *lines[2:]]
 
 
 def _change_weights(copy: Copy) -> None:

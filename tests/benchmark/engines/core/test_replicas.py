@@ -83,7 +83,7 @@ async def test_a_model_that_cannot_be_loaded_is_the_users_mistake(tmp_path: Path
     wrong = replace(SOURCE, path=tmp_path)
     options = replace(OPTIONS, data_parallel_size=None)
     build_broken = partial(build_engine, "transformers", options, wrong)
-    broken = ReplicatedEngine("transformers", build_broken, [None])
+    broken = ReplicatedEngine("transformers", build_broken, [None, None])
     with pytest.raises(UserError, match="has no config.json"):
         await broken.__aenter__()
 

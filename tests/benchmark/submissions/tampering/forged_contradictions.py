@@ -309,17 +309,17 @@ FORGERIES = [
             f"an engine with {said!r} as its {fact}",
             "trained",
             run(engine={"kind": "transformers", "dtype": "float32", fact: said}),
-            f"{RUN}, engine.{fact}: is ",
+            f"{RUN}, engine.{fact}: {problem}",
         )
-        for fact, said in (
-            ("policy", "re-run by the maintainers"),
-            ("opened", "officially solved: 99%"),
-            ("model_args", "replayed twice"),
-            ("model_args", {"quantization": "verified"}),
-            ("model_args", {"rope_scaling": {"rope type": 1}}),
-            ("batch_invariant", "state of the art"),
-            ("context", "verified"),
-            ("device", "official"),
+        for fact, said, problem in (
+            ("policy", "re-run by the maintainers", "is "),
+            ("opened", "officially solved: 99%", "is "),
+            ("model_args", "replayed twice", "can be shown only with "),
+            ("model_args", {"quantization": "verified"}, "'verified' is what the board says"),
+            ("model_args", {"rope_scaling": {"rope type": 1}}, "can be shown only with "),
+            ("batch_invariant", "state of the art", "is "),
+            ("context", "verified", "is "),
+            ("device", "official", "'official' is what the board says"),
         )
     ),
     Forgery(
