@@ -163,9 +163,10 @@ def test_several_processes_speak_with_one_voice(tmp_path: Path) -> None:
         env=os.environ | {"ACCELERATE_USE_CPU": "true"},
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
         timeout=300,
     )
+    assert done.returncode == 0, done.stderr
     assert done.stdout.count("log and checkpoints") == 1
     assert done.stderr.count("grpo on sokoban from tiny-sokoban") == 1
     assert done.stderr.count("2 processes, 1 update: ") == 1
