@@ -29,7 +29,6 @@ BEST, LAST = "best", "last"
 """Folders of a training's checkpoints."""
 PLACEHOLDER: Final = re.compile(r"<weights of seed \d+, SHA-256 (?:[0-9a-f]{64}|None)>")
 """What stands in a command for weights that the authors alone have."""
-UNKNOWN_DEVICE: Final = "an unknown device"
 _MEASURED: Final = ("seconds", "memory", "speed")
 """Beginnings of the names of numbers that differ from machine to machine."""
 _BY_NUMPY: Final = ("kl_old/", "ratio/", "engine/")
@@ -215,7 +214,8 @@ def commands_of(
 
 def devices_of(log: TrainingLog) -> str:
     """The devices of a training run, in order, with the first update that was made on each."""
-    names = {at: _facts(line)[DEVICE_NAME] or UNKNOWN_DEVICE for at, line in log.sessions.items()}
+    sessions = log.sessions.items()
+    names = {at: _facts(line)[DEVICE_NAME] or "an unknown device" for at, line in sessions}
     parts = [str(names[1])]
     for (_, before), (at, here) in pairwise(names.items()):
         parts += [f"from update {at} on {here}"] if here != before else []

@@ -2,9 +2,9 @@
 
 `training_log.jsonl` holds one `start` line, then an `update` line for every update, a `validation`
 line for every panel of every validation, and a `resume` line where a session continues with another
-engine, device or versions. Lines are flat; a number that was not
-measured is null, never 0. `lines.py` has the schemas, `metrics.py` the names, units and ranges of
-the numbers. A log may come from somebody else: nothing in it is trusted.
+engine, device or versions. Lines are flat; a number that was not measured is null, never 0.
+`lines.py` has the schemas, `metrics.py` the names, units and ranges of the numbers. A log may come
+from somebody else: nothing in it is trusted.
 """
 
 import io
