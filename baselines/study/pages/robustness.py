@@ -214,6 +214,7 @@ def robustness_page(found: Sequence[Sweep]) -> str:
                 "init": NOTHING if sweep.init is None else rate_digits(mean_success(sweep.init)),
                 "first": sweep.shown[0],
                 "means": any(map(sweep.over_all, sweep.shown)),
+                "single": _of_single_seed(sweep),
                 "missing": list(_missing(sweep)),
             }
             for sweep in found
@@ -333,6 +334,16 @@ def _table(sweep: Sweep) -> str:
     if not any(means.values()):
         head, rows = head[:1], [[row[0], *row[4:]] for row in rows]
     return markdown_table([*head, *map(_head, sweep.measured)], rows)
+
+
+def _of_single_seed(sweep: Sweep) -> list[str]:
+    """Methods whose mean over all conditions is that of one seed: its interval misses seeds."""
+    means = {recipe: sweep.over_all(recipe) for recipe in sweep.shown}
+    return [
+        recipe
+        for recipe, mean in means.items()
+        if mean is not None and len(mean.sides[0].seeds) == 1
+    ]
 
 
 def _head(condition: Condition) -> str:

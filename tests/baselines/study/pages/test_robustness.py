@@ -112,6 +112,7 @@ def test_the_page_has_a_figure_a_table_and_what_is_missing(
     assert "[0.0015, kl.coef 0.01](fast/README.md) |" in text
     # The init is played once, wherever: it is the same under all conditions.
     assert "The init: 25.0 [7.1, 59.1]." in text
+    assert "Mean over all: " in text and "one seed:" not in text
     assert cells[-1].endswith("<br>2 of 2 collapsed")
     assert "- free (0.0005, kl.coef 0.0): seeds 0, 1 of sampo\n" in text
     assert "- fast (0.0015, kl.coef 0.01): seeds 0, 1 of sampo\n" in text
@@ -144,9 +145,13 @@ def test_methods_are_compared_over_the_seeds_that_all_conditions_have(folder: Pa
     mean = sweep.over_all("sampo")
     assert mean is not None
     assert (mean.runs, mean.collapsed, mean.sides[0].seeds) == (3, 0, (1.0,))
-    (row,) = [line for line in robustness_page([sweep]).splitlines() if "| sampo |" in line]
+    page = robustness_page([sweep])
+    (row,) = [line for line in page.splitlines() if "| sampo |" in line]
     assert row.split(" | ")[1].startswith("100.0 [")
     assert row.split(" | ")[2].startswith("+62.5 [")
+    # GRPO has two seeds under all of them.
+    assert "\n- Means over one seed: sampo. The intervals of these" in page
+    check_markdown(page)
     assert sweep.over_all("nothing") is None
 
 
