@@ -64,8 +64,9 @@ def _against_baseline(
         )
     if points:
         points[-1] += (
-            f" A comparison is a method on a track, with at least {LEAST_SEEDS} seeds. Nothing is "
-            "corrected for their number, and where runs collapse, intervals of a few seeds are "
+            f" A comparison is a method on a track, with at least {LEAST_SEEDS} seeds; all on a "
+            f"track share its runs of `{BASELINE}`. Nothing is corrected for their number, and "
+            "where runs collapse, intervals of a few seeds are "
             f"[too narrow]({page}#how-good-the-intervals-are)."
         )
     return points

@@ -69,6 +69,7 @@ def test_differences_from_grpo_are_counted_after_equal_episodes_and_at_the_end(
             "shows a difference. Half-widths of the intervals: "
         ) in said
     assert said.count("for dynamic sampling, 1 is higher (fixed: `sampo`) and 0 lower.") == 2
+    assert said.count("; all on a track share its runs of `grpo`. Nothing is corrected") == 1
     # One comparison, one interval.
     assert re.search(r"intervals: \d+ points\. After equal updates", said)
 
