@@ -59,7 +59,8 @@ class Claim(Strict):
             first's is rare by chance (Fisher's exact test), contradicted if it is the second's.
         also: Further tracks where `collapses` and `holds` are compared, runs with those of their
             own track; all tracks decide together.
-        post_hoc: The claim, or a margin in it, was written down when its numbers were known.
+        post_hoc: The claim, its margin or the rule that its verdict rests on was written down when
+            its numbers were known.
     """
 
     claim: Annotated[str, Field(min_length=1, max_length=300)]

@@ -110,7 +110,7 @@ class StudyVerdict:
         track: Where it was judged.
         outcome: `reproduced`, `contradicted`, `not decided` or `incomplete`.
         numbers: What decides.
-        post_hoc: It was written down when its numbers were known.
+        post_hoc: It was written down or changed when its numbers were known.
     """
 
     claim: str

@@ -145,11 +145,10 @@ def _verdicts(board: Board) -> Markup:
     run = [each for each in found if each.outcome != _INCOMPLETE]
     open_ = [each for each in found if each.outcome == _INCOMPLETE]
     about = (
-        f"Decided: {len(judged)} of {len(found)} claims, {after} of them post hoc: written down "
-        "when the numbers were known. A claim is incomplete while a planned seed is missing. "
-        "Claims about collapse need six seeds of one method or four of each of two, others three "
-        "seeds; the rules are in "
-        "baselines/results/claims.md."
+        f"Decided: {len(judged)} of {len(found)} claims, {after} of them post hoc: written down or "
+        "changed when the numbers were known. A claim is incomplete while a planned seed is "
+        "missing. Claims about collapse need six seeds of one method or four of each of two, "
+        "others three seeds; the rules are in baselines/results/claims.md."
     )
     return joined(
         [

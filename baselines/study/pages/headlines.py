@@ -135,7 +135,7 @@ def _claims(judged: Sequence[ClaimVerdict], withdrawn: int, page: str) -> str:
     if after:
         held = sum(verdict.outcome == "reproduced" for verdict in after)
         said += (
-            f" {_were(len(after))} written or reworded afterward, which describes runs and tests "
+            f" {_were(len(after))} written or changed afterward, which describes runs and tests "
             f"nothing: {held} reproduced."
         )
     if withdrawn:

@@ -222,7 +222,7 @@ def test_the_overview_stands_between_its_marks(
         "- Collapsed: fixed (`cispo` 1 of 1), where runs have too few validations to show that "
         "they have not collapsed. - Of [2 claims](results/claims.md), 1 was written before the "
         "numbers were known: 0 reproduced, 0 contradicted, 0 not decided, 1 incomplete. 1 was "
-        "written or reworded afterward, which describes runs and tests nothing: 0 reproduced."
+        "written or changed afterward, which describes runs and tests nothing: 0 reproduced."
     )
     page = (folder / "results" / OVERVIEW).read_text("utf-8")
     table = lines[3 : lines.index("", 4)]
