@@ -5,16 +5,19 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Final
+from uuid import uuid4
 
 import torch.distributed as dist
 from accelerate import Accelerator
 from accelerate.utils import InitProcessGroupKwargs
 
 from baselines.config.run import TrainingRun
+from baselines.launch.child import process_start
 from baselines.learning.sharding import configure_sharding
 from tasks.errors import UserError
 
@@ -26,7 +29,14 @@ _LOOK: Final = 1.0
 """Seconds between two looks at whether another process has failed."""
 _LAST_WORDS: Final = 10.0
 """Seconds that a failed process has to say why, before the others end by themselves."""
+_UNNOTICED: Final = 20.0
+"""Seconds after which a process that is gone ends the others, if nothing else has: collectives of
+gloo notice it, those of NCCL wait on."""
 _FAILED: Final = "arlarena/failed"
+_NUMBER: Final = "arlarena/process/{}"
+"""Where each process leaves how it is found on its machine."""
+_BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
+_NAMESPACE: Final = Path("/proc/self/ns/pid")
 FAILED_ELSEWHERE: Final = 70
 """Exit code of a process that ends because another one has failed."""
 
@@ -73,7 +83,9 @@ def ended_together(accelerator: Accelerator) -> Iterator[None]:
     The others may stand in a collective, where nothing of Python's can reach them, and would wait
     for a day. So each has a thread that looks whether another one has failed, and then ends the
     process without a word. That comes after the failed one's own end: a launcher ends all as soon
-    as one has ended, and the message would be lost.
+    as one has ended, and the message would be lost. The thread also looks whether another process
+    of this machine is gone: one that was killed tells nobody, NCCL does not notice it, and a
+    launcher's SIGTERM does not reach those that wait for it.
 
     Raises:
         UserError: Another process has vanished.
@@ -85,9 +97,11 @@ def ended_together(accelerator: Accelerator) -> Iterator[None]:
     # torch's stubs lack it.
     store: Any = dist.distributed_c10d._get_default_store()
     store = store.clone()
+    store.set(_NUMBER.format(accelerator.process_index), _own_number())
+    numbers = [_NUMBER.format(rank) for rank in range(accelerator.num_processes)]
     done, elsewhere = threading.Event(), threading.Event()
     thread = threading.Thread(
-        target=_look, args=(store, done, elsewhere), name="peers", daemon=True
+        target=_look, args=(store, numbers, done, elsewhere), name="peers", daemon=True
     )
     thread.start()
     try:
@@ -117,11 +131,17 @@ def ended_together(accelerator: Accelerator) -> Iterator[None]:
         done.set()
 
 
-def _look(store: Any, done: threading.Event, elsewhere: threading.Event) -> None:
-    """End the process after another one has failed, which is noted in `elsewhere`."""
+def _look(
+    store: Any, numbers: Sequence[str], done: threading.Event, elsewhere: threading.Event
+) -> None:
+    """End the process after another one has failed, which is noted in `elsewhere`, or is gone."""
+    peers: list[str] = []
+    missing_since: float | None = None
     while not done.wait(_LOOK):
         try:
             failed = store.check([_FAILED])
+            if not peers and store.check(list(numbers)):
+                peers = [store.get(number).decode() for number in numbers]
         except RuntimeError:
             if not done.is_set():
                 sys.stderr.write("the main process of this run has ended\n")
@@ -131,3 +151,28 @@ def _look(store: Any, done: threading.Event, elsewhere: threading.Event) -> None
             elsewhere.set()
             done.wait(_LAST_WORDS)
             os._exit(FAILED_ELSEWHERE)
+        if not any(map(_gone, peers)):
+            missing_since = None
+        elif missing_since is None:
+            missing_since = time.monotonic()
+        elif time.monotonic() - missing_since > _UNNOTICED and not done.is_set():
+            os._exit(FAILED_ELSEWHERE)
+
+
+def _own_number() -> str:
+    """What names this process: its machine, name space, number and start."""
+    return f"{_place()} {os.getpid()} {process_start(os.getpid())}"
+
+
+def _gone(number: str) -> bool:
+    """Whether a process of this machine has ended; one that cannot be seen from here has not."""
+    place, pid, start = number.rsplit(" ", 2)
+    return place == _place() and str(process_start(int(pid))) != start
+
+
+def _place() -> str:
+    """Where process numbers mean the same: a running kernel, and a name space of it."""
+    try:
+        return f"{_BOOT.read_text('ascii').strip()} {_NAMESPACE.stat().st_ino}"
+    except OSError:  # a sandbox that hides them: then no process is looked for
+        return uuid4().hex

@@ -1,14 +1,17 @@
 """A run of several processes one of which ends badly while the others wait for it.
 
-python one_fails.py error|vanish|wait
+python one_fails.py error|vanish|unseen|wait
 
-With `wait` none does: both wait for a signal.
+With `unseen` the others wait for each other, as in NCCL's collectives, which do not notice a
+process that is killed. With `wait` none ends badly: all wait for a signal.
 """
 
 import os
 import signal
 import sys
 
+import torch
+import torch.distributed as dist
 from accelerate import Accelerator
 
 from baselines.training.processes import ended_together
@@ -28,6 +31,9 @@ if __name__ == "__main__":
                 signal.pause()
             if accelerator.process_index == 1:
                 os.kill(os.getpid(), signal.SIGKILL)
+            if how == "unseen":
+                # Nothing of Python's reaches them there, as signals of a launcher.
+                dist.recv(torch.zeros(1), src=2 - accelerator.process_index)
             accelerator.wait_for_everyone()
     except UserError as error:
         sys.exit(f"error: {error}")

@@ -49,6 +49,14 @@ def test_an_error_of_one_process_ends_all_with_one_message(
     assert not any("Traceback" in line for line in lines), errors
 
 
+def test_processes_that_wait_for_each_other_end_when_another_one_is_killed() -> None:
+    began = time.monotonic()
+    ranks = end_together(FOLDER / "one_fails.py", "unseen", count=3)
+    codes = [rank.code for rank in ranks]
+    assert codes == [FAILED_ELSEWHERE, -signal.SIGKILL, FAILED_ELSEWHERE], ranks
+    assert time.monotonic() - began < 90
+
+
 @pytest.mark.parametrize(
     ("how", "said"),
     [
