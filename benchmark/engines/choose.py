@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from benchmark.engines.core.base import GREEDY, PLAIN_CHAT, ChatOptions, Engine,
 from benchmark.engines.core.names import LOADING, POLICIES
 from benchmark.engines.core.scripted import ScriptedEngine
 from benchmark.models import ModelSource
+from benchmark.versions import has_gpu_vllm
 from tasks.errors import UserError
 
 MAX_BATCH = 64
@@ -73,7 +73,7 @@ class EngineOptions:
 
 
 def choose_kind(options: EngineOptions) -> str:
-    """Resolve `auto`: endpoints if given, vLLM where there is a GPU and vLLM, else transformers.
+    """Resolve `auto`: endpoints if given, vLLM for GPUs where there is one, else transformers.
 
     Raises:
         UserError: Endpoints with an engine that does not use them, or vice versa, or an
@@ -84,7 +84,7 @@ def choose_kind(options: EngineOptions) -> str:
         if options.endpoints:
             kind = "openai"
         else:
-            kind = "vllm" if find_spec("vllm") and has_gpu() else "transformers"
+            kind = "vllm" if has_gpu_vllm() and has_gpu() else "transformers"
     if bool(options.endpoints) != (kind == "openai"):
         raise UserError(
             "--engine openai needs at least one --endpoint URL"
@@ -125,7 +125,7 @@ def _refuse_idle_options(kind: str, options: EngineOptions) -> None:
 
 def idle_gpu() -> bool:
     """Whether there is an NVIDIA GPU here, and vLLM is not installed to use it well."""
-    return _NVIDIA.exists() and find_spec("vllm") is None
+    return _NVIDIA.exists() and not has_gpu_vllm()
 
 
 def unused_gpus(options: EngineOptions) -> str:

@@ -72,7 +72,7 @@ def play(
     options = _engine_options(arguments, plan)
     kind = choose_kind(options)
     if kind == "transformers" and arguments.engine == "auto" and idle_gpu():
-        say("note: this machine has a GPU but no vLLM; install it with `make install-vllm`")
+        say("note: this machine has a GPU but no vLLM for it; install it with `make install-vllm`")
     out = given
     try:
         source = _source(arguments, kind)

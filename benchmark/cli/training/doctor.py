@@ -6,7 +6,6 @@ import json
 import tempfile
 from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,7 @@ from benchmark.cli.training.gpus import launched, layout_of
 from benchmark.cli.training.train import plan_run
 from benchmark.engines.choose import EngineOptions, build_engine, choose_kind
 from benchmark.engines.core.base import Engine
+from benchmark.versions import has_gpu_vllm
 from tasks.errors import UserError, os_error_as
 from tasks.texts import counted
 
@@ -128,8 +128,8 @@ def _gpu_findings(arguments: argparse.Namespace, machine: "Machine") -> "Iterato
     if arguments.gpus is not None and arguments.gpus > len(machine.gpus):
         there = counted(len(machine.gpus), "GPU")
         yield Diagnosis(True, f"--gpus {arguments.gpus}: torch sees {there} on this machine")
-    if arguments.gpus is not None and find_spec("vllm") is None:
-        yield Diagnosis(True, f"--gpus {arguments.gpus} needs vLLM: make install-vllm")
+    if arguments.gpus is not None and not has_gpu_vllm():
+        yield Diagnosis(True, f"--gpus {arguments.gpus} needs vLLM for GPUs: make install-vllm")
     shared = machine.shared_memory or 0.0
     if (arguments.gpus or 1) > 1 and shared < LEAST_SHARED:
         yield Diagnosis(

@@ -30,6 +30,7 @@ from typing import Any, Final
 
 from benchmark.engines.core.names import FLASHINFER_SAMPLER
 from benchmark.engines.core.vision import reads_images
+from benchmark.versions import has_gpu_vllm
 from tasks.errors import UserError, suggestion
 from tasks.texts import first_line
 
@@ -203,15 +204,23 @@ def build_engine(folder: Path, dtype: str, cuda: bool, options: dict[str, Any]) 
 
 
 def check_installed() -> None:
-    """Refuse vLLM where it is missing.
+    """Refuse vLLM where it is missing, or would leave GPUs alone.
 
     Raises:
-        UserError: It is not installed.
+        UserError: It is not installed, or there are GPUs and it is the build for CPUs.
     """
     if find_spec("vllm") is None:
         raise UserError(
             "vLLM is not installed: make install-vllm on a machine with an NVIDIA GPU (make "
             "install-dev installs its CPU build, which is for tests), or use --engine transformers"
+        )
+    import torch
+
+    if torch.cuda.is_available() and not has_gpu_vllm():
+        raise UserError(
+            "the installed vLLM is its CPU build, which is for tests and uses no GPU: make "
+            "install-vllm puts the one for GPUs in its place (with CUDA_VISIBLE_DEVICES= before "
+            "the command, everything runs on the CPU)"
         )
 
 

@@ -141,10 +141,10 @@ def test_a_planned_run_is_read_as_train_reads_it(
 def test_gpus_without_vllm_are_a_problem_and_train_refuses_them(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(doctor, "find_spec", lambda name: None)
+    monkeypatch.setattr(doctor, "has_gpu_vllm", lambda: False)
     monkeypatch.setattr(build, "find_spec", lambda name: None)
     assert main(["doctor", "--no-smoke", "--gpus", "2"]) == 1
-    assert "PROBLEM: --gpus 2 needs vLLM: make install-vllm" in capsys.readouterr().out
+    assert "PROBLEM: --gpus 2 needs vLLM for GPUs: make install-vllm" in capsys.readouterr().out
     train = ["train", "--recipe", "grpo", "--init", "tiny-sokoban", "--gpus", "2"]
     assert main(train) == 2
     assert "vLLM is not installed: make install-vllm" in capsys.readouterr().err

