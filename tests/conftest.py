@@ -11,6 +11,8 @@ from hypothesis import settings
 
 from tests.support.once import made_once
 
+# What tests expect was computed on CPUs; who names GPUs for them has them.
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 # Torch, vLLM and the tests share few cores; more threads make all of them slow.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
@@ -37,6 +39,18 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave vLLM's tests out where its build is for GPUs, and none are shown."""
+    from benchmark.versions import has_gpu_vllm
+
+    if not has_gpu_vllm() or os.environ["CUDA_VISIBLE_DEVICES"]:
+        return
+    hidden = pytest.mark.skip(reason="vLLM is built for GPUs, and CUDA_VISIBLE_DEVICES names none")
+    for item in items:
+        if item.get_closest_marker("vllm") is not None:
+            item.add_marker(hidden)
 
 
 @pytest.fixture(scope="session")
