@@ -23,7 +23,8 @@ from benchmark.versions import PROGRAM, versions
 GIB: Final = 2**30
 LEAST_DRIVER: Final[Mapping[int, int]] = {11: 450, 12: 525, 13: 580}
 """First driver branch that runs programs of a major version of CUDA (NVIDIA's "CUDA Compatibility",
-minor version compatibility)."""
+minor version compatibility). With NVIDIA's forward compatibility package older ones do, too, on
+GPUs for data centers: torch then sees them."""
 _NVIDIA: Final = Path("/proc/driver/nvidia/version")
 _DRIVER: Final = re.compile(r"\b\d{3}\.\d+(?:\.\d+)?\b")
 _CUDART: Final = re.compile(rb"libcudart\.so\.(\d+)")
@@ -197,11 +198,12 @@ def _driver_findings(machine: Machine) -> Iterator[Diagnosis]:
         )
     for name, major in majors.items():
         least = LEAST_DRIVER.get(major)
-        if least is not None and branch < least:
+        if least is not None and branch < least and not machine.gpus:
             yield Diagnosis(
                 True,
                 f"{name} is built for CUDA {major}, which needs driver {least} or later; this one "
-                f"is {machine.driver}: update the driver",
+                f"is {machine.driver}: update the driver, or, for data center GPUs, put NVIDIA's "
+                f"package cuda-compat-{major}-0 on LD_LIBRARY_PATH",
             )
     if len(set(majors.values())) > 1:
         yield Diagnosis(

@@ -47,7 +47,12 @@ def test_this_machine_is_good() -> None:
 @pytest.mark.parametrize(
     ("machine", "fatal", "said"),
     [
-        (replace(GOOD, driver="570.86.15"), True, "built for CUDA 13, which needs driver 580"),
+        (
+            replace(GOOD, driver="570.86.15", gpus=()),
+            True,
+            "built for CUDA 13, which needs driver 580 or later; this one is 570.86.15: update the "
+            "driver, or, for data center GPUs, put NVIDIA's package cuda-compat-13-0 on",
+        ),
         (replace(GOOD, torch_cuda=None, gpus=()), True, "but torch is a CPU build"),
         (replace(GOOD, vllm_cuda=12), True, "torch is built for CUDA 13 and vLLM for CUDA 12"),
         (replace(GOOD, gpus=()), True, "torch sees no GPU: check CUDA_VISIBLE_DEVICES"),
@@ -62,6 +67,10 @@ def test_what_does_not_fit_is_named(machine: Machine, fatal: bool, said: str) ->
     assert [one.what for one in findings(GOOD)] == []
     first = findings(machine)[0]
     assert said in first.what and first.fatal is fatal
+
+
+def test_an_old_driver_with_which_torch_sees_gpus_is_no_problem() -> None:
+    assert findings(replace(GOOD, driver="570.86.15")) == []
 
 
 def test_without_vllm_nothing_is_compiled() -> None:
