@@ -30,6 +30,8 @@ _DRIVER: Final = re.compile(r"\b\d{3}\.\d+(?:\.\d+)?\b")
 _CUDART: Final = re.compile(rb"libcudart\.so\.(\d+)")
 LEAST_SHARED: Final = 1.0
 """GiB of /dev/shm below which processes that share a machine may lack it; containers have less."""
+_CONTEXT: Final = 2.0
+"""GiB of a GPU that this process may have taken itself by looking at it, with room."""
 _FREE_DISK: Final = 2.0
 """GiB below which a folder is worth a warning."""
 
@@ -130,7 +132,12 @@ def memory_in(text: str) -> dict[str, float]:
 
 def _gpus() -> Iterator[Gpu]:
     for number in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
-        free, total = torch.cuda.mem_get_info(number)
+        total = torch.cuda.get_device_properties(number).total_memory
+        try:
+            free, _ = torch.cuda.mem_get_info(number)
+        except RuntimeError:
+            # Looking takes a little of it: another process has all, or has it for itself.
+            free = 0
         yield Gpu(torch.cuda.get_device_name(number), total / GIB, free / GIB)
 
 
@@ -175,6 +182,7 @@ def linked_cuda() -> int | None:
 def findings(machine: Machine) -> list[Diagnosis]:
     """What is wrong with a machine, the worst first."""
     found = [*_driver_findings(machine), *_compiler_findings(machine), *_library_findings()]
+    found += _use_findings(machine)
     for place, free in machine.disk.items():
         if free < _FREE_DISK:
             found.append(Diagnosis(False, f"only {free:.1f} GiB of disk are free for {place}"))
@@ -222,6 +230,17 @@ def _driver_findings(machine: Machine) -> Iterator[Diagnosis]:
             False,
             "no vLLM for GPUs is installed, so transformers generates, slowly: make install-vllm",
         )
+
+
+def _use_findings(machine: Machine) -> Iterator[Diagnosis]:
+    """Whether other processes use the GPUs."""
+    for number, gpu in enumerate(machine.gpus):
+        if gpu.memory - gpu.free > _CONTEXT:
+            yield Diagnosis(
+                False,
+                f"GPU {number} has {gpu.free:.1f} of {gpu.memory:.1f} GiB free: another process "
+                "uses it (nvidia-smi names it); leave it out with CUDA_VISIBLE_DEVICES, or wait",
+            )
 
 
 def _compiler_findings(machine: Machine) -> Iterator[Diagnosis]:

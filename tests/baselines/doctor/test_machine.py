@@ -3,8 +3,10 @@
 import sysconfig
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 
 from baselines.doctor.machine import (
     Gpu,
@@ -60,6 +62,11 @@ def test_this_machine_is_good() -> None:
         (replace(GOOD, gpus=(), driver=None), False, "built for CUDA and finds no NVIDIA driver"),
         (replace(GOOD, compiler=None), True, "no C compiler (gcc, clang or $CC)"),
         (replace(GOOD, headers="/nowhere"), True, "no Python.h in /nowhere"),
+        (
+            replace(GOOD, gpus=(H100, replace(H100, free=20.0))),
+            False,
+            "GPU 1 has 20.0 of 79.2 GiB free: another process uses it",
+        ),
         (replace(GOOD, disk={"runs": 0.5}), False, "only 0.5 GiB of disk are free for runs"),
     ],
 )
@@ -71,6 +78,26 @@ def test_what_does_not_fit_is_named(machine: Machine, fatal: bool, said: str) ->
 
 def test_an_old_driver_with_which_torch_sees_gpus_is_no_problem() -> None:
     assert findings(replace(GOOD, driver="570.86.15")) == []
+
+
+def test_a_gpu_that_another_process_has_alone_has_nothing_free(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def look(number: int) -> tuple[int, int]:
+        if number == 1:
+            raise RuntimeError("CUDA error: out of memory")
+        return 70 * 2**30, 80 * 2**30
+
+    for name, value in {
+        "is_available": True,
+        "device_count": 2,
+        "get_device_name": "NVIDIA H100",
+        "get_device_properties": SimpleNamespace(total_memory=80 * 2**30),
+    }.items():
+        monkeypatch.setattr(torch.cuda, name, lambda *_, value=value: value)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", look)
+    found = read_machine(Path("runs"), "transformers").gpus
+    assert found == (Gpu("NVIDIA H100", 80.0, 70.0), Gpu("NVIDIA H100", 80.0, 0.0))
 
 
 def test_without_vllm_nothing_is_compiled() -> None:
