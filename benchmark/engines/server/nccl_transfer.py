@@ -8,6 +8,7 @@ Written against vLLM 0.32.0, and not run on CUDA: what is tested is what the ser
 """
 
 import asyncio
+import os
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -37,6 +38,8 @@ class NcclTransfer(WeightTransfer):
 
     def __init__(self, model: Path, address: str, port: int, timeout: float = 600.0) -> None:
         super().__init__(model)
+        # vLLM is imported for the first update, and would write its notes between the output.
+        os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
         self._address = address
         self._port = port
         self._timeout = timeout

@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import os
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -283,6 +284,18 @@ async def test_every_worker_has_its_rank_in_the_nccl_group() -> None:
                 ("update_weights", {"update_info": {"names": ["a"]}}),
                 ("finish_weight_update", {}),
             ]
+
+
+def test_vllm_in_the_trainer_writes_no_notes_unless_they_are_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Whatever was there comes back.
+    monkeypatch.setenv("VLLM_LOGGING_LEVEL", "DEBUG")
+    NcclTransfer(TINY_SOKOBAN, "127.0.0.1", 29_500)
+    assert os.environ["VLLM_LOGGING_LEVEL"] == "DEBUG"
+    monkeypatch.delenv("VLLM_LOGGING_LEVEL")
+    NcclTransfer(TINY_SOKOBAN, "127.0.0.1", 29_500)
+    assert os.environ["VLLM_LOGGING_LEVEL"] == "ERROR"
 
 
 async def test_nccl_wants_weights_on_a_gpu(trainee: Trainee) -> None:
