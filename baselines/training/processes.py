@@ -33,6 +33,7 @@ _UNNOTICED: Final = 20.0
 """Seconds after which a process that is gone ends the others, if nothing else has: collectives of
 gloo notice it, those of NCCL wait on."""
 _FAILED: Final = "arlarena/failed"
+_STOPPED: Final = "arlarena/stopped"
 _NUMBER: Final = "arlarena/process/{}"
 """Where each process leaves how it is found on its machine."""
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
@@ -111,7 +112,10 @@ def ended_together(accelerator: Accelerator) -> Iterator[None]:
         if elsewhere.is_set():
             os._exit(FAILED_ELSEWHERE)
         if isinstance(error, asyncio.CancelledError):
-            raise  # Asked to stop, as all are.
+            # Asked to stop, as all are; some take longer to end.
+            with suppress(RuntimeError):
+                store.set(_STOPPED, "")
+            raise
         done.set()
         thread.join()
         with suppress(RuntimeError):
@@ -142,6 +146,7 @@ def _look(
             failed = store.check([_FAILED])
             if not peers and store.check(list(numbers)):
                 peers = [store.get(number).decode() for number in numbers]
+            stopped = store.check([_STOPPED])
         except RuntimeError:
             if not done.is_set():
                 sys.stderr.write("the main process of this run has ended\n")
@@ -151,7 +156,7 @@ def _look(
             elsewhere.set()
             done.wait(_LAST_WORDS)
             os._exit(FAILED_ELSEWHERE)
-        if not any(map(_gone, peers)):
+        if stopped or not any(map(_gone, peers)):
             missing_since = None
         elif missing_since is None:
             missing_since = time.monotonic()

@@ -1,14 +1,17 @@
 """A run of several processes one of which ends badly while the others wait for it.
 
-python one_fails.py error|vanish|unseen|wait
+python one_fails.py error|vanish|unseen|wait|stop
 
 With `unseen` the others wait for each other, as in NCCL's collectives, which do not notice a
-process that is killed. With `wait` none ends badly: all wait for a signal.
+process that is killed. With `wait` none ends badly: all wait for a signal. With `stop` all were
+asked to end, and one takes long.
 """
 
+import asyncio
 import os
 import signal
 import sys
+import time
 
 import torch
 import torch.distributed as dist
@@ -29,11 +32,16 @@ if __name__ == "__main__":
                 sys.stdout.write("waiting\n")
                 sys.stdout.flush()
                 signal.pause()
+            if how == "stop":
+                time.sleep(25 if accelerator.process_index == 0 else 0)
+                raise asyncio.CancelledError
             if accelerator.process_index == 1:
                 os.kill(os.getpid(), signal.SIGKILL)
             if how == "unseen":
                 # Nothing of Python's reaches them there, as signals of a launcher.
                 dist.recv(torch.zeros(1), src=2 - accelerator.process_index)
             accelerator.wait_for_everyone()
+    except asyncio.CancelledError:
+        sys.exit(0)
     except UserError as error:
         sys.exit(f"error: {error}")

@@ -57,6 +57,10 @@ def test_processes_that_wait_for_each_other_end_when_another_one_is_killed() -> 
     assert time.monotonic() - began < 90
 
 
+def test_a_process_that_takes_long_to_stop_is_not_ended_after_the_others() -> None:
+    assert [rank.code for rank in end_together(FOLDER / "one_fails.py", "stop")] == [0, 0]
+
+
 @pytest.mark.parametrize(
     ("how", "said"),
     [
