@@ -6,7 +6,10 @@ the names a second time. A recipe says `clipping: {name: cispo, clip_high: 0.3}`
 
 import importlib
 import pkgutil
+import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Annotated, Any, ClassVar, Final, Literal, get_args, get_origin
@@ -119,9 +122,41 @@ def import_fault(error: Exception, file: str = "") -> str:
     """
     if isinstance(error, ImportError | SyntaxError):
         return str(error)
-    frames = traceback.extract_tb(error.__traceback__)
-    place = next((each for each in reversed(frames) if each.filename == file), frames[-1])
     text = first_line(error)
     if not isinstance(error, ValueError):
         text = f"{type(error).__name__}: {text}"
-    return f"{text} ({place.filename}, line {place.lineno})"
+    return f"{text} ({_place(error, file)})"
+
+
+@contextmanager
+def own_code(choice: Choice, what: str) -> Iterator[None]:
+    """Say in one line what the code of a user's choice raises; errors of shipped code pass.
+
+    Args:
+        choice: Whose code runs.
+        what: What it is, for the message.
+
+    Raises:
+        UserError: The code has raised anything but a `UserError` and a lack of memory.
+    """
+    try:
+        yield
+    except (UserError, MemoryError):
+        raise
+    except Exception as error:
+        module = type(choice).__module__
+        shipped = module.partition(".")[0] == __name__.partition(".")[0]
+        if shipped or "memory" in str(error):
+            raise
+        place = _place(error, getattr(sys.modules.get(module), "__file__", None) or "")
+        raise UserError(
+            f"{what} ({type(choice).__qualname__}) raises {type(error).__name__}: "
+            f"{first_line(error)} ({place})"
+        ) from error
+
+
+def _place(error: Exception, file: str) -> str:
+    """The last line of a file that an error came through; without it, where it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = next((each for each in reversed(frames) if each.filename == file), frames[-1])
+    return f"{place.filename}, line {place.lineno}"

@@ -7,6 +7,7 @@ import torch
 
 from baselines.algorithms.advantage.base import Advantage, RowBatch, padded
 from baselines.algorithms.masked import task_normalized
+from baselines.algorithms.part import own_code
 from baselines.config.schema import TrainConfig
 from baselines.rollouts.rows import Row
 from tasks.errors import UserError
@@ -83,7 +84,8 @@ def _checked(chosen: Advantage, batch: RowBatch) -> tuple[torch.Tensor, torch.Te
     # Where the policy or the critic is not finite, steps are skipped until the run has diverged.
     sound = all(bool(tensor.isfinite().all()) for _, tensor in given)
     before = [tensor._version for _, tensor in given]
-    found, targets = chosen.with_targets(batch)
+    with own_code(chosen, f"the advantage {chosen.name}"):
+        found, targets = chosen.with_targets(batch)
     for (name, tensor), version in zip(given, before, strict=True):
         if tensor._version != version:
             raise UserError(
@@ -92,7 +94,8 @@ def _checked(chosen: Advantage, batch: RowBatch) -> tuple[torch.Tensor, torch.Te
     _check_tensor(found, f"the advantage {chosen.name}", batch, chosen.of_tokens, sound)
     if targets is not None:
         _check_tensor(targets, f"the critic's target of {chosen.name}", batch, True, sound)
-    return found, targets
+        targets = targets.detach()
+    return found.detach(), targets
 
 
 def _check_tensor(found: object, what: str, batch: RowBatch, of_tokens: bool, sound: bool) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from baselines.algorithms.kl import LOG_RATIO_LIMIT
 from baselines.algorithms.masked import counted_tokens
-from baselines.algorithms.part import Choice, NotNegative, Part
+from baselines.algorithms.part import Choice, NotNegative, Part, own_code
 from tasks.errors import UserError
 
 UNMOVED: Final = 0.01
@@ -147,7 +147,8 @@ class Clipping(Choice):
         Raises:
             UserError: It is not what `losses` has to be.
         """
-        found: object = self.losses(batch)
+        with own_code(self, f"the clipping {self.name}"):
+            found: object = self.losses(batch)
         if not isinstance(found, TokenLosses):
             raise UserError(
                 f"the clipping {self.name} gives {type(found).__name__} instead of TokenLosses: "
@@ -167,6 +168,18 @@ class Clipping(Choice):
                 raise UserError(
                     f"the clipping {self.name} gives {name} of {part.dtype} instead of bools"
                 )
+        if not found.losses.is_floating_point():
+            raise UserError(
+                f"the clipping {self.name} gives losses of {found.losses.dtype} instead of "
+                "floating-point numbers"
+            )
+        learns = torch.is_grad_enabled() and batch.log_probs.requires_grad
+        if learns and not found.losses.requires_grad and bool(batch.advantages.any()):
+            raise UserError(
+                f"the clipping {self.name} ({type(self).__qualname__}) gives losses without a "
+                "gradient: nothing would be learned from rewards; let them depend on "
+                "batch.log_probs, without detach() on the way"
+            )
         wrong = ~found.losses.isfinite() & batch.counted
         if wrong.any() and batch.unmoved:
             raise UserError(

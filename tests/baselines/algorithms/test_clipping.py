@@ -42,6 +42,10 @@ def doubles(*rows: list[float]) -> Tensor:
             TokenLosses(torch.zeros(1, 2), torch.zeros(1, 2), torch.zeros(1, 2)),
             "gives clipped_low of torch.float32 instead of bools",
         ),
+        (
+            TokenLosses(torch.zeros(1, 2).long(), *[torch.zeros(1, 2) > 0] * 2),
+            "gives losses of torch.int64 instead of floating-point numbers",
+        ),
     ],
 )
 def test_losses_that_are_none_are_named(
@@ -54,6 +58,25 @@ def test_losses_that_are_none_are_named(
     monkeypatch.setattr(PPOClip, "losses", lambda self, batch: given)
     with pytest.raises(UserError, match=f"the clipping ppo {said}"):
         PPOClip().checked_losses(batch)
+
+
+def test_losses_without_a_gradient_are_named_where_something_is_to_be_learned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As of a weight that is detached, without the log-probabilities that it weights."""
+
+    def losses(self: Clipping, batch: TokenBatch) -> TokenLosses:
+        ratios = batch.ratios().detach()
+        return TokenLosses(-batch.advantages * ratios, *batch.beyond(ratios, 0.2, 0.2))
+
+    monkeypatch.setattr(PPOClip, "losses", losses)
+    ones = torch.ones(1, 2)
+    log_probs = -torch.ones(1, 2, requires_grad=True)
+    with pytest.raises(UserError, match=r"\(PPOClip\) gives losses without a gradient: nothing"):
+        PPOClip().checked_losses(TokenBatch.of(log_probs, -ones, ones, ones))
+    for unlearned in (TokenBatch.of(log_probs, -ones, 0 * ones, ones),
+                      TokenBatch.of(log_probs.detach(), -ones, ones, ones)):  # fmt: skip
+        assert not PPOClip().checked_losses(unlearned).losses.requires_grad
 
 
 def test_losses_that_are_not_finite_are_named_unless_the_policy_has_moved(

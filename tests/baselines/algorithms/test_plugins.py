@@ -5,10 +5,15 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import torch
 
 from baselines.algorithms.advantage.base import Advantage
+from baselines.algorithms.advantage.grpo import GRPO
+from baselines.algorithms.part import own_code
 from baselines.algorithms.plugins import load_plugin, load_plugins
 from baselines.config.layers import resolve
 from baselines.config.run import TrainingRun
@@ -92,6 +97,29 @@ def test_code_that_cannot_be_imported_is_one_line_with_its_place(
         load_plugin(str(path))
     assert "\n" not in str(refused.value)
     assert "rank" not in Advantage.choices
+
+
+def test_an_error_of_a_plugin_is_one_line_with_its_place_and_of_shipped_code_passes(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "rank.py"
+    path.write_text(RANK.replace("return rows.scores", "return rows.scores.view(7)"))
+    load_plugin(str(path))
+    broken = Advantage.choices["rank"](name="rank")
+    rows = SimpleNamespace(scores=torch.zeros(2))
+
+    def run(choice: Any) -> None:
+        with own_code(choice, "the advantage rank"):
+            choice.of(rows)
+
+    said = r"the advantage rank \(Rank\) raises RuntimeError: shape .* \(.*rank\.py, line 14\)$"
+    with pytest.raises(UserError, match=said):
+        run(broken)
+    with pytest.raises(AttributeError):
+        run(GRPO())
+    # The trainer says what to do where memory runs out.
+    with pytest.raises(RuntimeError, match="memory"), own_code(broken, ""):
+        raise RuntimeError("can't allocate memory")
 
 
 def test_a_recipe_is_no_plugin(tmp_path: Path) -> None:
