@@ -102,6 +102,8 @@ def load_plugin(name: str) -> Plugin:
         raise
     except Exception as error:
         fault = import_fault(error, str(Path(name)))
+        if not file and Path(f"{name}.py").is_file():
+            fault += f"; did you mean the file {name}.py?"
         raise UserError(f"--plugin {name} cannot be imported: {fault}") from error
     after = _choices()
     # A module that was imported before has entered its choices then, or brings those of another.

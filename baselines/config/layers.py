@@ -254,6 +254,8 @@ def _find(name: str, folder: Path, kind: str) -> Path:
         raise UserError(f"{name} does not exist")
     if name.endswith(".py"):
         raise UserError(f"{name}: a {kind} is a name or a .yaml file; a plug-in needs --plugin")
+    if Path(f"{name}.yaml").is_file():
+        raise UserError(f"there is no shipped {kind} {name!r}; did you mean the file {name}.yaml?")
     raise UserError(f"there is no {kind} {name!r}{suggestion(name, known)}")
 
 

@@ -13,6 +13,7 @@ from baselines.algorithms.kl import LOG_RATIO_LIMIT, kl, masked_statistics
 from baselines.learning.optimizer_steps import Tensors
 from baselines.learning.tally import UpdateStats
 from baselines.rollouts.rows import Row
+from benchmark.logs.metrics import metric_of
 from tasks.errors import UserError
 
 Metrics = dict[str, float | None]
@@ -166,6 +167,20 @@ def check_first_update(metrics: Mapping[str, float | None]) -> None:
                 f"although nothing had been trained yet. Known causes: {causes}. Fix the cause "
                 "before training"
             )
+
+
+def loggable(metrics: Metrics) -> Metrics:
+    """The same metrics; those of a custom learner may have any names.
+
+    Raises:
+        UserError: A log cannot hold one.
+    """
+    if unknown := [name for name in metrics if metric_of(name) is None]:
+        raise UserError(
+            f"the learner gives the metric {unknown[0]!r}, which logs do not have: write numbers "
+            "of your own to a file of your own"
+        )
+    return metrics
 
 
 def engine_gap(number: int, value: float) -> UserError:

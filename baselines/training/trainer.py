@@ -19,7 +19,7 @@ from accelerate import Accelerator
 
 from baselines.config.run import Line, TrainingCallbacks, TrainingRun
 from baselines.learning.learner import NOTHING_LEARNED, Learner, is_exact
-from baselines.learning.metrics import Metrics, check_first_update, memory_metrics
+from baselines.learning.metrics import Metrics, check_first_update, loggable, memory_metrics
 from baselines.learning.preparation import memory_advice
 from baselines.rollouts.async_collector import AsyncCollector
 from baselines.rollouts.collector import Collector, TaskSource
@@ -223,7 +223,7 @@ class Trainer:
             values = learner.values(rows, plan, number)
             advantages = learner.advantages(rows, values)
             stats = learner.steps(rows, plan, values, advantages)
-            found = learner.metrics(rows, values, advantages, stats, number)
+            found = loggable(learner.metrics(rows, values, advantages, stats, number))
             made = (found["policy/optimizer_steps"] or 0) / max(len(plan), 1)
             trained = [row for row in rows if not row.masked]
             self._speed.note(trained, made * self.config.optimization.epochs)

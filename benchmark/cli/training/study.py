@@ -119,7 +119,7 @@ def _are_shipped(results: Path) -> bool:
 
 def _run(_arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "StudySetting") -> int:
     from baselines.study.estimate import duration
-    from baselines.study.running import run_cells
+    from baselines.study.running import OUTPUT, run_cells
     from baselines.study.workspace import survey
 
     found = survey(cells, setting.current_tracks, setting.results, setting.custom)
@@ -127,6 +127,8 @@ def _run(_arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
     failures = 0
     _say_outdated(found.outdated, setting)
     say(f"{len(done)} of {len(cells)} runs are finished; {_left(found.missing, done, setting)}")
+    if found.missing:
+        say(f"output of each run: {setting.out / 'TRACK' / 'RUN' / OUTPUT}")
     sys.stdout.flush()
     if setting.gpus.train_options:
         _check_on_gpus(found.missing, setting)

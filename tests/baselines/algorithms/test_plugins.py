@@ -122,6 +122,19 @@ def test_an_error_of_a_plugin_is_one_line_with_its_place_and_of_shipped_code_pas
         raise RuntimeError("can't allocate memory")
 
 
+def test_a_file_without_its_ending_is_named_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("my_rank.py", "my_rank.yaml"):
+        (tmp_path / name).write_text("")
+    with pytest.raises(UserError, match=r"'my_rank'; did you mean the file my_rank\.py\?$"):
+        load_plugin("my_rank")
+    said = r"there is no shipped recipe 'my_rank'; did you mean the file my_rank\.yaml\?$"
+    with pytest.raises(UserError, match=said):
+        resolve("my_rank", "tiny", ["sokoban"], [])
+
+
 def test_a_recipe_is_no_plugin(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"mine\.yaml: a plug-in is a \.py file or a module; a rec"):
         load_plugin(str(tmp_path / "mine.yaml"))

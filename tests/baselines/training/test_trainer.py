@@ -13,6 +13,7 @@ import yaml
 from baselines.config.layers import RECIPES, names
 from baselines.learning.estimation import penalties_took_over
 from baselines.learning.learner import Learner
+from baselines.learning.metrics import Metrics
 from baselines.rollouts.rows import Row
 from benchmark.engines.core.base import Engine, Generation, Request
 from benchmark.engines.transformers.engine import TransformersEngine
@@ -117,6 +118,18 @@ class Choosy(Learner):
 def test_a_learner_may_leave_out_all_rows(tmp_path: Path) -> None:
     (line,) = train(tmp_path / "run", "grpo", ("optimization.updates=1",), learner=Choosy)
     assert line["policy/optimizer_steps"] == 0 < line["rollout/episodes"]
+
+
+class Talkative(Learner):
+    """Measures something of its own."""
+
+    def metrics(self, *given: Any) -> Metrics:
+        return super().metrics(*given) | {"mine/kept": 0.5}
+
+
+def test_a_metric_that_logs_do_not_have_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="the learner gives the metric 'mine/kept', which logs do"):
+        train(tmp_path / "run", "grpo", ("optimization.updates=1",), learner=Talkative)
 
 
 class Doubtful(Learner):
