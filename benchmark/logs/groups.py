@@ -13,6 +13,7 @@ from benchmark.logs.lines import Validation
 from benchmark.logs.metrics import METRICS, VALIDATION_METRICS, Metric, metric_of
 from benchmark.logs.training_log import LOG, TrainingLog
 from benchmark.stats.bands import at_common_places
+from benchmark.track_schema import OPEN
 from tasks.errors import UserError, suggestion
 from tasks.seeding import canonical_json
 from tasks.texts import ELLIPSIS, cut
@@ -260,12 +261,19 @@ def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield f"{prefix}{key}", inner
 
 
+def _track(log: TrainingLog) -> str:
+    return log.start.track.name if log.start.track else OPEN
+
+
 def _recipe_labels(logs: Sequence[TrainingLog]) -> list[str]:
-    """Recipes, with what they differ in where several curves are of one recipe."""
+    """Recipes, with their tracks or what they differ in where several curves are of one recipe."""
     labels = []
     for log in logs:
-        same = [_settings(other) for other in logs if other.start.recipe == log.start.recipe]
-        own = _settings(log)
+        of_recipe = [other for other in logs if other.start.recipe == log.start.recipe]
+        if len({_track(other) for other in of_recipe}) == len(of_recipe) > 1:
+            labels.append(f"{log.start.recipe}, {_track(log)}")
+            continue
+        same, own = [_settings(other) for other in of_recipe], _settings(log)
         keys = [key for key in own if any(other.get(key) != own[key] for other in same)]
         facts = [f"{key.rpartition('.')[2]} {_text(own[key])}" for key in keys[:_SHOWN_DIFFERENCES]]
         facts += [ELLIPSIS] * (len(keys) > _SHOWN_DIFFERENCES)

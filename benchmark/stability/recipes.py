@@ -14,6 +14,7 @@ from benchmark.logs.curves import RunCurves, run_curves_of
 from benchmark.logs.foreign import Format, Found, Meaning, Reading, find, readings
 from benchmark.logs.foreign.detect import PACKED
 from benchmark.logs.groups import curves_of
+from benchmark.logs.lines import Start
 from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
 from benchmark.stability.comparison import RecipeComparison, comparison_of
 from benchmark.stability.run_end import divergence, early_stop
@@ -37,6 +38,7 @@ class LoggedRun:
         protocols: Protocol fingerprints by validation panel, and that of the training under an
             empty name; none where a log does not have them.
         ended: Update after which it was stopped early; None if it was not, or nothing says so.
+        start: First line of a log of our own.
     """
 
     log: Path
@@ -44,6 +46,7 @@ class LoggedRun:
     task: str = ""
     protocols: Mapping[str, str] = field(default_factory=dict)
     ended: int | None = None
+    start: Start | None = None
 
     @property
     def run(self) -> RunCurves:
@@ -272,6 +275,7 @@ def _own_run(log: TrainingLog) -> LoggedRun:
         log.start.task,
         protocols | {"": log.start.fingerprint},
         ended,
+        log.start,
     )
 
 

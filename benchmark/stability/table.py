@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from benchmark.logs.equal_progress import equal_text
 from benchmark.logs.foreign import Reading
+from benchmark.logs.unequal_settings import unequal_settings
 from benchmark.stability.comparison import RecipeComparison
 from benchmark.stability.definitions import DEFINITIONS
 from benchmark.stability.recipes import Compared, Comparisons, LoggedRun
@@ -167,6 +168,9 @@ def equal_lines(rows: Sequence[Compared], comparisons: Comparisons) -> str:
             _wrapped(f"{', '.join(one.tasks)}: {line}")
             for line in equal_text(runs, names).splitlines()
         ]
+        starts = [each.start for row in group for each in row.runs if each.start is not None]
+        if text := unequal_settings(starts):
+            lines.append(_wrapped(printable(f"{', '.join(one.tasks)}: {text}")))
     return "\n".join(lines)
 
 

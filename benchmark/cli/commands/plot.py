@@ -12,6 +12,7 @@ from benchmark.logs.curves import run_curves_of
 from benchmark.logs.equal_progress import SUCCESS, equal_text
 from benchmark.logs.groups import Curve, curves_of, plotted
 from benchmark.logs.training_log import LOG, find_log, read_training_log
+from benchmark.logs.unequal_settings import unequal_settings
 from benchmark.plots.training import DEFAULT_METRICS, ImageFormat, figure_bytes
 from tasks.errors import UserError, os_error_as
 from tasks.texts import counted, printable
@@ -47,6 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
     say(f"curves of {counted(len(logs), 'run')}: {out.absolute()}")
     if text := _compared(curves):
         say(text)
+        if text := unequal_settings([log.start for log in logs]):
+            say(printable(text))
     return 0
 
 
