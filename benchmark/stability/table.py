@@ -239,13 +239,24 @@ def _log_lines(one: LoggedRun, stability: RunStability) -> Iterator[str]:
     if stability.success_curve is None:
         there = _IN_TRAINING in run.curves
         other = f", or use the training success (--success {_IN_TRAINING})" if there else ""
-        yield ("  no validation success: give its field (--map validation/success=FIELD)" + other)
+        judged = [name for name in run.unknown if _may_be_success(name)]
+        perhaps = f", perhaps {_listed(judged)}" if judged else ""
+        give = f"give its field (--map validation/success=FIELD){perhaps}{other}"
+        yield f"  no validation success: {give}"
     for text in conditions(reading):
         yield f"  {text}"
     if run.unknown:
-        names = [*run.unknown[:_SHOWN], *([ELLIPSIS] if len(run.unknown) > _SHOWN else [])]
-        yield f"  {len(run.unknown)} unknown: {', '.join(names)}"
+        yield f"  {len(run.unknown)} unknown: {_listed(run.unknown)}"
     yield f"  {len(run.missing)} metrics are not in the log; --json and --out list them"
+
+
+def _may_be_success(field: str) -> bool:
+    judged = field.startswith(("eval", "val"))
+    return judged and not field.endswith(("loss", "runtime", "per_second"))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join([*names[:_SHOWN], *([ELLIPSIS] if len(names) > _SHOWN else [])])
 
 
 def conditions(reading: Reading) -> Iterator[str]:

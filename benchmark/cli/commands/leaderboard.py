@@ -5,6 +5,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -93,7 +94,8 @@ def _build(arguments: argparse.Namespace) -> int:
         say(f"{refused.id}: rejected: {refused.reasons[0]}{more}", file=sys.stderr)
     odd = _write_results(built, source, Path(arguments.eval_results)) if source else 0
     say(f"{len(built.accepted)} entries: {parquet} and {json}")
-    say(f"show them: arlarena-bench leaderboard serve --board {parquet}")
+    folders = f"--submissions {quote(arguments.submissions)} --board {quote(str(parquet))}"
+    say(f"show them: arlarena-bench leaderboard serve {folders}")
     return 1 if built.refused or odd else 0
 
 

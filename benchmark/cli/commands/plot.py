@@ -1,6 +1,7 @@
 """`arlarena-bench plot`: curves of training runs, with bands over seeds."""
 
 import argparse
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -10,8 +11,9 @@ from benchmark.cli.say import say
 from benchmark.files import write_atomically
 from benchmark.logs.curves import run_curves_of
 from benchmark.logs.equal_progress import SUCCESS, equal_text
+from benchmark.logs.foreign.detect import find
 from benchmark.logs.groups import Curve, curves_of, plotted
-from benchmark.logs.training_log import LOG, find_log, read_training_log
+from benchmark.logs.training_log import LOG, TrainingLog, find_log, read_training_log
 from benchmark.logs.unequal_settings import unequal_settings
 from benchmark.plots.training import DEFAULT_METRICS, ImageFormat, figure_bytes
 from tasks.errors import UserError, os_error_as
@@ -31,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     out = Path(arguments.out or _DEFAULT_NAME)
     if out.suffix not in _FORMATS:
         raise UserError(f"--out {out}: the name must end in one of {', '.join(_FORMATS)}")
-    logs = [read_training_log(path, allow_torn=True) for path in _found(arguments.logs)]
+    logs = _read(arguments.logs)
     for log in logs:
         if log.torn:
             say(f"{printable(str(log.path))}: the last line is incomplete and was skipped")
@@ -51,6 +53,27 @@ def run(arguments: argparse.Namespace) -> int:
         if text := unequal_settings([log.start for log in logs]):
             say(printable(text))
     return 0
+
+
+def _read(names: Sequence[str]) -> list[TrainingLog]:
+    """The logs that were named.
+
+    Raises:
+        UserError: One cannot be read; of another trainer's log it is said what draws it.
+    """
+    try:
+        return [read_training_log(path, allow_torn=True) for path in _found(names)]
+    except UserError:
+        for path in logs_of(names):
+            with contextlib.suppress(UserError):
+                if (kind := find(path).format) != "arlarena-bench":
+                    break
+        else:
+            raise
+    raise UserError(
+        f"{path} is a log of {kind}, and plot draws those of `arlarena-bench train`; "
+        f"arlarena-bench stability {path} --out curves.html draws this one"
+    )
 
 
 def _compared(curves: Sequence[Curve]) -> str:

@@ -356,7 +356,10 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], longest: int = MA
     lines = []
     for first, row in zip(cells, (head, *rows), strict=True):
         start = "".join(f"{cell:<{width}}  " for cell, width in zip(first, widths, strict=True))
-        for text in textwrap.wrap(row[-1], max(WIDTH - before, MAX_CELL)) or [""]:
+        width = max(WIDTH - before, MAX_CELL)
+        # A path stays whole, for copying.
+        whole = textwrap.wrap(row[-1], width, break_on_hyphens=False, break_long_words=False)
+        for text in whole or [""]:
             lines.append(f"{start}{text}")
             start = " " * before
     return "\n".join(lines)

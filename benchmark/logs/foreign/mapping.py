@@ -207,5 +207,5 @@ def own_words(options: Sequence[str]) -> dict[str, Meaning]:
             raise UserError(f"--map {option}: no metric {ours!r}{suggestion(name, known)}")
         if foreign in meanings:
             raise UserError(f"--map {option}: {foreign!r} already has a meaning; give it only one")
-        meanings[foreign] = Meaning(name, "set by --map", panel)
+        meanings[foreign] = Meaning(name, "--map is right", panel)
     return meanings

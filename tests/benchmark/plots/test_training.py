@@ -377,6 +377,17 @@ def test_a_mistake_ends_in_one_line(
     assert message in line
 
 
+def test_a_log_of_another_trainer_is_named_with_what_draws_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "verl.log"
+    log.write_text("step:1 - actor/entropy:0.500\n")
+    assert main(["plot", str(log)]) == 2
+    said = capsys.readouterr().err
+    assert f"{log} is a log of verl, and plot draws those of `arlarena-bench train`;" in said
+    assert f"arlarena-bench stability {log} --out curves.html" in said
+
+
 def test_a_run_that_was_killed_can_be_drawn(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

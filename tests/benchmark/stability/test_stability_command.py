@@ -263,6 +263,9 @@ def test_what_a_log_does_not_say(tmp_path: Path, capsys: pytest.CaptureFixture[s
     text = run(capsys, path, "--success", "rollout/success")
     assert table(text)["run"][2] == "50.0%"
     assert "1 unknown: mine" in text
+    path.write_text('{"step": 1, "data": {"val-core/x/reward/mean@1": 0.5, "actor/entropy": 1}}\n')
+    said = "(--map validation/success=FIELD), perhaps val-core/x/reward/mean@1"
+    assert said in one_line(run(capsys, path))
 
 
 def test_conditions_and_notes_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -178,7 +178,7 @@ def test_the_word_of_the_user_goes_first() -> None:
     assert found.run.unknown == ("actor/entropy",)
     reason = "actor/entropy_loss was chosen (--map)"
     assert found.because == {"actor/entropy": reason}
-    assert found.read_as["mine"].provided == "set by --map"
+    assert found.read_as["mine"].provided == "--map is right"
 
 
 def test_several_panels_have_their_names() -> None:
