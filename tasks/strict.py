@@ -1,5 +1,6 @@
 """Strict schemas for external input, and one-line messages about violations."""
 
+from collections.abc import Hashable
 from typing import Any, Final
 
 import yaml
@@ -9,6 +10,26 @@ _DIGITS: Final = 20
 """Of a number of 64 bits, with its sign."""
 # The loader of libyaml is eight times as fast.
 _LOADER: Final = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+
+
+class _Loader(_LOADER):  # type: ignore[misc, valid-type]
+    """Refuses a key that is given twice: of two, YAML takes the last one without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        """Build a mapping.
+
+        Raises:
+            yaml.MarkedYAMLError: It has a key twice.
+        """
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if (key.tag, key.value) in seen:
+                    problem = f"{key.value!r} is given twice"
+                    raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+                seen.add((key.tag, key.value))
+        mapping: dict[Hashable, Any] = super().construct_mapping(node, deep=deep)
+        return mapping
 
 
 class Strict(BaseModel):
@@ -21,9 +42,9 @@ def parse_yaml(text: str) -> Any:
     """Parse YAML without aliases of Python objects.
 
     Raises:
-        yaml.YAMLError: It is not YAML.
+        yaml.YAMLError: It is not YAML, or a mapping has a key twice.
     """
-    return yaml.load(text, _LOADER)  # noqa: S506 - both are safe loaders
+    return yaml.load(text, _Loader)  # noqa: S506 - it is a safe loader
 
 
 def whole_number(digits: str) -> int:

@@ -66,6 +66,7 @@ def test_a_scale_for_what_there_is_not_is_refused(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ("advantage: {name: [", "cannot be read: "),
+        ("kl: {coef: 1}\nclipping: {name: ppo}\nkl: {place: loss}\n", "'kl' is given twice in"),
         ("just a text", "must contain settings, like the shipped files"),
         ("", "must contain settings, like the shipped files"),
         (
