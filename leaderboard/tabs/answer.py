@@ -59,7 +59,7 @@ def summary(board: Board, state: State) -> str:
     heads = [
         Head(joined(["task, ", explained("track", "track")])),
         Head("leader"),
-        Head(joined(["success (%, ", explained("interval", "95% CI"), ")"])),
+        Head(joined(["success (%, ", _whole(explained("interval", "95% CI"), ")")])),
         Head(joined([explained("dependable", "dependable success"), " (%)"])),
         Head(joined(["seeds ", explained("collapse", "collapsed")])),
         Head("model, parameters"),
@@ -253,8 +253,7 @@ def _sentence(
             element("strong", _entry(first, state, alike)), " leads with " if others and not ties
             else " has ",
             element("strong", f"{cells.percent(success.value)}%"),
-            " ", element("span", joined(["[", explained("interval", "95% CI"), " ",
-                                         _ends(success), "]"]), "lb-whole"),
+            " ", _whole("[", explained("interval", "95% CI"), " ", _ends(success), "]"),
             NOTHING if start is None else _from(start, success.value),
         ]
     )  # fmt: skip
@@ -292,9 +291,14 @@ def _dependable(row: BoardRow, panels: Sequence[PanelKey]) -> Markup:
     if found is None:
         single = len(row.checkpoints) == 1
         return joined([" ", name, ": not known from one seed."]) if single else NOTHING
-    ends = element("span", f"[{_ends(found)}]", "lb-whole")
+    ends = _whole(f"[{_ends(found)}]")
     last = f"; lowest seed {cells.percent(worst)}%" if worst is not None else ""
     return joined([" ", name, f": {cells.percent(found.value)}% ", ends, f"{last}."])
+
+
+def _whole(*parts: Piece) -> Markup:
+    """What no line breaks."""
+    return element("span", joined(parts), "lb-whole")
 
 
 def _ends(found: Interval) -> str:
