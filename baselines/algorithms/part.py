@@ -14,7 +14,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Annotated, Any, ClassVar, Final, Literal, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PydanticUserError
 from pydantic_core import PydanticCustomError
 
 from tasks.errors import UserError
@@ -22,6 +22,11 @@ from tasks.texts import first_line
 
 ENTRY_POINTS: Final = "arlarena_bench.algorithms"
 """Group under which installed packages name modules with choices of their own."""
+
+EXAMPLE: Final = 'name: Literal["NAME"] = "NAME"'
+"""How a choice gets its name."""
+_UNTYPED: Final = ("model-field-overridden", "model-field-missing-annotation")
+"""Pydantic's codes of a constant without a type."""
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -123,7 +128,9 @@ def import_fault(error: Exception, file: str = "") -> str:
     if isinstance(error, ImportError | SyntaxError):
         return str(error)
     text = first_line(error)
-    if not isinstance(error, ValueError):
+    if isinstance(error, PydanticUserError) and error.code in _UNTYPED:
+        text = f"{text.partition('. ')[0]}: write it with its type, {EXAMPLE} or share: float = 0.5"
+    elif not isinstance(error, ValueError):
         text = f"{type(error).__name__}: {text}"
     return f"{text} ({_place(error, file)})"
 

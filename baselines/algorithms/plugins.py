@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from baselines.algorithms.part import Choice, import_fault
+from baselines.algorithms.part import EXAMPLE, Choice, import_fault
 from benchmark.logs.lines import MAX_PLUGINS, PluginName
 from tasks.errors import UserError, os_error_as
 
@@ -112,7 +112,7 @@ def load_plugin(name: str) -> Plugin:
     if after == before and not known and not brought:
         raise UserError(
             f"--plugin {name} adds no choice: it needs a subclass of Advantage or Clipping with "
-            'name: Literal["NAME"] = "NAME"'
+            f"{EXAMPLE}"
         )
     return Plugin(called, hashlib.sha256(content).hexdigest(), name)
 

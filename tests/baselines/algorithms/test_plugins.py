@@ -82,6 +82,14 @@ def test_what_adds_no_choice_is_refused(tmp_path: Path) -> None:
     ("content", "said"),
     [
         (RANK.replace("def of(", "def off("), r"Rank lacks of\(\) \(.*rank\.py, line \d+\)"),
+        (
+            RANK.replace('name: Literal["rank"]', "name"),
+            r"Field 'name' .* attribute: write it with its type, name: .*rank\.py.*\)",
+        ),
+        (
+            RANK.replace('"rank"\n', '"rank"\n    share = 1\n'),
+            r"A non-annotated attribute was detected: `share = 1`: write it .*rank\.py.*\)",
+        ),
         ("\nX = Litral\n", r"NameError: name 'Litral' is not defined \(.*rank\.py, line 2\)"),
         ("def f():\n    open('/no/such')\nf()\n", r"FileNotFoundError: .*rank\.py, line 2\)"),
         ("import json\njson.loads('{')\n", r"Expecting property name .*rank\.py, line 2\)"),
