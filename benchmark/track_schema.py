@@ -12,7 +12,7 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from benchmark.fields import Name, Sha256
 from benchmark.flat import flat
-from benchmark.logs.lines import Start, TrackClaim, Word
+from benchmark.logs.lines import OPEN, Start, TrackClaim, Word
 from tasks.seeding import canonical_json, sha256_text
 from tasks.strict import Strict
 from tasks.texts import cut, digest_text
@@ -45,8 +45,6 @@ FREE: Final = frozenset(
 )
 """Settings that move no result; no hash and no comparison looks at them."""
 LEARNING_RATE: Final = "optimization.learning_rate"
-OPEN: Final = "open"
-"""What is shown instead of a track's name for runs that are on none."""
 
 _MAX_TEXT = 80
 """Characters of a value in a message: a log may come from somebody else."""

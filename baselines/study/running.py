@@ -81,6 +81,7 @@ class _Job:
 def run_cells(
     cells: Sequence[Cell],
     setting: StudySetting,
+    begun: Callable[[Cell, Path], None],
     done: Callable[[Cell, Finished], None],
     failed: Callable[[Cell, str], None],
 ) -> None:
@@ -92,6 +93,7 @@ def run_cells(
     Args:
         cells: What is made.
         setting: Where and how.
+        begun: Told of a cell that is begun or resumed, and of the file that gets its output.
         done: Told of a cell that is finished; its files are there.
         failed: Told of a cell that failed, and why.
 
@@ -121,6 +123,8 @@ def run_cells(
                         jobs.append(_begin(cell, slot, setting))
                     except UserError as error:
                         failed(cell, str(error))
+                    else:
+                        begun(cell, jobs[-1].folder / OUTPUT)
                 time.sleep(_POLL)
                 for job in list(jobs):
                     outcome = _advance(job, setting)

@@ -9,11 +9,10 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from benchmark.logs.lines import Validation
+from benchmark.logs.lines import OPEN, Validation
 from benchmark.logs.metrics import METRICS, VALIDATION_METRICS, Metric, metric_of
 from benchmark.logs.training_log import LOG, TrainingLog
 from benchmark.stats.bands import at_common_places
-from benchmark.track_schema import OPEN
 from tasks.errors import UserError, suggestion
 from tasks.seeding import canonical_json
 from tasks.texts import ELLIPSIS, cut

@@ -44,6 +44,10 @@ def _plain_json(facts: dict[str, Any]) -> dict[str, Any]:
 _Facts = Annotated[dict[str, Any], AfterValidator(_plain_json)]
 
 
+OPEN: Final = "open"
+"""What is shown instead of a track's name for runs that are on none."""
+
+
 class TrackClaim(Strict):
     """The track that a run says it is on (`benchmark.track_schema`).
 

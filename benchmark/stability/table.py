@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from benchmark.logs.equal_progress import equal_text
 from benchmark.logs.foreign import Reading
-from benchmark.logs.unequal_settings import unequal_settings
 from benchmark.stability.comparison import RecipeComparison
 from benchmark.stability.definitions import DEFINITIONS
 from benchmark.stability.recipes import Compared, Comparisons, LoggedRun
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import RecipeStability, SeedSummary
+from benchmark.stability.unequal_settings import unequal_settings
 from benchmark.stats.bootstrap import BootstrapInterval
 from benchmark.stats.formatting import collapses_text, percent_text, range_text
 from benchmark.stats.survival import EventOutcome, SurvivalCurve

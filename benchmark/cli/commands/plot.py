@@ -14,8 +14,8 @@ from benchmark.logs.equal_progress import SUCCESS, equal_text
 from benchmark.logs.foreign.detect import find
 from benchmark.logs.groups import Curve, curves_of, plotted
 from benchmark.logs.training_log import LOG, TrainingLog, find_log, read_training_log
-from benchmark.logs.unequal_settings import unequal_settings
 from benchmark.plots.training import DEFAULT_METRICS, ImageFormat, figure_bytes
+from benchmark.stability.unequal_settings import unequal_settings
 from tasks.errors import UserError, os_error_as
 from tasks.texts import counted, printable
 

@@ -119,7 +119,7 @@ def _are_shipped(results: Path) -> bool:
 
 def _run(_arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "StudySetting") -> int:
     from baselines.study.estimate import duration
-    from baselines.study.running import OUTPUT, run_cells
+    from baselines.study.running import run_cells
     from baselines.study.workspace import survey
 
     found = survey(cells, setting.current_tracks, setting.results, setting.custom)
@@ -127,12 +127,13 @@ def _run(_arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
     failures = 0
     _say_outdated(found.outdated, setting)
     say(f"{len(done)} of {len(cells)} runs are finished; {_left(found.missing, done, setting)}")
-    if found.missing:
-        say(f"output of each run: {setting.out / 'TRACK' / 'RUN' / OUTPUT}")
     sys.stdout.flush()
     if setting.gpus.train_options:
         _check_on_gpus(found.missing, setting)
     left = list(found.missing)
+
+    def begun(cell: "Cell", output: Path) -> None:
+        say(f"{cell.text} begins; its output: {output}", flush=True)
 
     def finished(cell: "Cell", result: "Finished") -> None:
         left.remove(cell)
@@ -148,7 +149,7 @@ def _run(_arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
         say(f"{cell.text} failed: {reason}", file=sys.stderr, flush=True)
 
     try:
-        run_cells(found.missing, setting, finished, failed)
+        run_cells(found.missing, setting, begun, finished, failed)
     except KeyboardInterrupt:
         say("stopped; run the same command to resume from the last checkpoints", file=sys.stderr)
         raise

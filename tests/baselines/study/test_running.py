@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import random
+import re
 import signal
 import subprocess
 import time
@@ -238,6 +239,7 @@ def stop_at_the_first_line(folder: Path) -> int:
     said = end(process)
     assert process.returncode == 130
     assert "stopped; run the same command to resume from the last checkpoints" in said
+    assert re.search(r" begins; its output: .*output.txt$", said, re.MULTILINE), said
     assert children
     assert not any(Path(f"/proc/{pid}").exists() for pid in children)
     assert all(json.loads(path.read_bytes())["pid"] is None for path in runs.glob("*/*/study.json"))

@@ -111,7 +111,7 @@ command = (sys.executable, "-c", TRAINER, sys.argv[2])
 gpus = NO_GPUS if sys.argv[3] == "0" else deal_gpus(1, 2, 0, ("0", "1"))
 setting = StudySetting(tracks, folder / "runs", folder / "results", 1, command, gpus=gpus)
 print("ready", flush=True)
-run_cells([cell], setting, lambda *_: None, lambda *_: None)
+run_cells([cell], setting, lambda *_: None, lambda *_: None, lambda *_: None)
 """
 
 

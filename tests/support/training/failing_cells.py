@@ -27,6 +27,7 @@ def failures(cells: Sequence[Cell], setting: StudySetting) -> dict[str, str]:
     run_cells(
         cells,
         setting,
+        lambda *_: None,
         lambda cell, found: pytest.fail(f"{cell} {found} is finished"),
         lambda cell, reason: why.update({cell.recipe: reason}),
     )

@@ -3,7 +3,7 @@
 from typing import Any
 
 from benchmark.logs.lines import Start
-from benchmark.logs.unequal_settings import unequal_settings
+from benchmark.stability.unequal_settings import unequal_settings
 from tasks.seeding import sha256_text
 from tests.support.training.logs import start_line
 
