@@ -239,8 +239,9 @@ class Engine(ABC):
         When the call returns, every token is drawn from the new weights, and no keys and values
         that were computed under older ones are used for new requests. Requests that are under way
         go on: their next tokens come from the new weights and look back at the keys and values
-        of the old ones (PipelineRL, arXiv:2509.19128, does the same). A trainer without such a
-        mixture calls this only when nothing is under way.
+        of the old ones (PipelineRL, arXiv:2509.19128, does the same) or, on vLLM's servers, at
+        those computed again. A trainer without such a mixture calls this only when nothing is
+        under way.
 
         Args:
             weights: All tensors of the model under their names in the state dict of transformers,

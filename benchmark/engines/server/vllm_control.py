@@ -82,7 +82,10 @@ class VllmControl:
         return name[:100]
 
     async def pause(self) -> None:
-        """Freeze all requests, running and new, until `resume`."""
+        """Freeze all requests, running and new, until `resume`.
+
+        vLLM 0.32 also drops the keys and values of running ones, and computes them again afterward.
+        """
         await self.post("pause?mode=keep")
 
     async def resume(self) -> None:
@@ -97,7 +100,7 @@ class VllmControl:
     async def commit(self, name: str) -> None:
         """Name the new weights, and drop keys and values that older ones have left.
 
-        Blocks of running requests stay; requests with another cache salt never meet them.
+        Blocks of requests that run stay; requests with another cache salt never meet them.
         """
         await self.post("update_weight_version", {"new_version": name})
         value = await self.post("reset_prefix_cache")
