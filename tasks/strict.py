@@ -1,6 +1,5 @@
 """Strict schemas for external input, and one-line messages about violations."""
 
-from collections.abc import Hashable
 from typing import Any, Final
 
 import yaml
@@ -9,27 +8,34 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 _DIGITS: Final = 20
 """Of a number of 64 bits, with its sign."""
 # The loader of libyaml is eight times as fast.
+_MERGE: Final = "tag:yaml.org,2002:merge"
 _LOADER: Final = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 
 class _Loader(_LOADER):  # type: ignore[misc, valid-type]
     """Refuses a key that is given twice: of two, YAML takes the last one without a word."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """Build a mapping.
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._looked_at: set[int] = set()
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Add merged mappings (`<<`) to one, whose own keys are there beside what they override.
 
         Raises:
-            yaml.MarkedYAMLError: It has a key twice.
+            yaml.MarkedYAMLError: It has a key of its own twice.
         """
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
+        if id(node) not in self._looked_at:
+            self._looked_at.add(id(node))
+            seen = set()
+            for key, _ in node.value:
+                if not isinstance(key, yaml.ScalarNode) or key.tag == _MERGE:
+                    continue
                 if (key.tag, key.value) in seen:
                     problem = f"{key.value!r} is given twice"
                     raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
                 seen.add((key.tag, key.value))
-        mapping: dict[Hashable, Any] = super().construct_mapping(node, deep=deep)
-        return mapping
+        super().flatten_mapping(node)
 
 
 class Strict(BaseModel):

@@ -23,6 +23,9 @@ from tasks.texts import first_line
 ENTRY_POINTS: Final = "arlarena_bench.algorithms"
 """Group under which installed packages name modules with choices of their own."""
 
+OUT_OF_MEMORY: Final = "out of memory", "can't allocate memory"
+"""What errors say by which memory ran out: the allocators of CPUs and of vLLM's sleep have none of
+their own."""
 EXAMPLE: Final = 'name: Literal["NAME"] = "NAME"'
 """How a choice gets its name."""
 _UNTYPED: Final = ("model-field-overridden", "model-field-missing-annotation")
@@ -153,12 +156,12 @@ def own_code(choice: Choice, what: str) -> Iterator[None]:
     except Exception as error:
         module = type(choice).__module__
         shipped = module.partition(".")[0] == __name__.partition(".")[0]
-        if shipped or "memory" in str(error):
+        if shipped or any(text in str(error) for text in OUT_OF_MEMORY):
             raise
         place = _place(error, getattr(sys.modules.get(module), "__file__", None) or "")
+        said = f": {first_line(error)}" if str(error) else ""
         raise UserError(
-            f"{what} ({type(choice).__qualname__}) raises {type(error).__name__}: "
-            f"{first_line(error)} ({place})"
+            f"{what} ({type(choice).__qualname__}) raises {type(error).__name__}{said} ({place})"
         ) from error
 
 

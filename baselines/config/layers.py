@@ -237,7 +237,8 @@ def _setting(text: str) -> Settings:
     try:
         parsed: Any = parse_yaml(value)
     except yaml.YAMLError as error:
-        raise UserError(f"--set {text}: the value is not valid") from error
+        why = getattr(error, "problem", None) or "not YAML"
+        raise UserError(f"--set {text}: the value is not valid: {why}") from error
     for part in reversed(key.split(".")):
         parsed = {part: parsed}
     settings: Settings = parsed

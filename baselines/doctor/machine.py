@@ -210,8 +210,8 @@ def _driver_findings(machine: Machine) -> Iterator[Diagnosis]:
             yield Diagnosis(
                 True,
                 f"{name} is built for CUDA {major}, which needs driver {least} or later; this one "
-                f"is {machine.driver}: update the driver, or, for data center GPUs, put NVIDIA's "
-                f"package cuda-compat-{major}-0 on LD_LIBRARY_PATH",
+                f"is {machine.driver}: update the driver, or, for data center GPUs, install "
+                f"NVIDIA's package cuda-compat-{major}-0 and add its folder to LD_LIBRARY_PATH",
             )
     if len(set(majors.values())) > 1:
         yield Diagnosis(
@@ -239,7 +239,8 @@ def _use_findings(machine: Machine) -> Iterator[Diagnosis]:
             yield Diagnosis(
                 False,
                 f"GPU {number} has {gpu.free:.1f} of {gpu.memory:.1f} GiB free: another process "
-                "uses it (nvidia-smi names it); leave it out with CUDA_VISIBLE_DEVICES, or wait",
+                "uses it (nvidia-smi names it); unless that is your vLLM server, leave the GPU out "
+                "with CUDA_VISIBLE_DEVICES, or wait",
             )
 
 

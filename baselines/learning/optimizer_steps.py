@@ -267,6 +267,9 @@ class Updater:
         if wants_entropy:
             bonus = aggregate(now.entropy, mask, mean, whole, self.longest)
             share = share - config.entropy_coef * bonus
+        if not share.requires_grad:
+            # A rule need not learn from every micro-batch; backward passes are made by all.
+            share = share + now.log_probs[:0].sum()
         if fresh:
             for place, row in enumerate(batch.rows):
                 if row >= 0:

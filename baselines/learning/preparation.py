@@ -9,6 +9,7 @@ import torch
 from accelerate import Accelerator
 
 from baselines.algorithms.advantage.base import WithCritic
+from baselines.algorithms.part import OUT_OF_MEMORY
 from baselines.config.run import TrainingRun
 from baselines.config.schema import Optimization
 from baselines.learning.adamw import make_optimizer
@@ -41,9 +42,7 @@ def memory_advice(optimization: Optimization) -> Iterator[None]:
     try:
         yield
     except (torch.OutOfMemoryError, RuntimeError, EngineDown) as error:
-        # The allocators of CPUs and of vLLM's sleep have no error of their own.
-        texts = "out of memory", "can't allocate memory"
-        said = any(text in str(error) for text in texts)
+        said = any(text in str(error) for text in OUT_OF_MEMORY)
         if not isinstance(error, torch.OutOfMemoryError) and not said:
             raise
         raise UserError(

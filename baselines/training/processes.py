@@ -141,6 +141,7 @@ def _look(
     """End the process after another one has failed, which is noted in `elsewhere`, or is gone."""
     peers: list[str] = []
     missing_since: float | None = None
+    stopped = False
     while not done.wait(_LOOK):
         try:
             failed = store.check([_FAILED])

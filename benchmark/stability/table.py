@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -9,6 +10,7 @@ from typing import Any, Final
 
 from benchmark.logs.equal_progress import equal_text
 from benchmark.logs.foreign import Reading
+from benchmark.logs.lines import Start
 from benchmark.stability.comparison import RecipeComparison
 from benchmark.stability.definitions import DEFINITIONS
 from benchmark.stability.recipes import Compared, Comparisons, LoggedRun
@@ -41,6 +43,10 @@ JSON_VERSION: Final = 1
 _LABEL = 30
 _WIDTH = 100
 _HEAD = 11
+_SUCCESS: Final = re.compile(
+    r"^(eval|val|valid|validation|test)[-_/.].*(success|acc|reward|score|pass|mean@)", re.IGNORECASE
+)
+"""Fields of other trainers that may be the validation success."""
 _IN_TRAINING = "rollout/success"
 _SHOWN = 12
 """Names of unknown fields that the terminal lists."""
@@ -168,10 +174,17 @@ def equal_lines(rows: Sequence[Compared], comparisons: Comparisons) -> str:
             _wrapped(f"{', '.join(one.tasks)}: {line}")
             for line in equal_text(runs, names).splitlines()
         ]
-        starts = [each.start for row in group for each in row.runs if each.start is not None]
-        if text := unequal_settings(starts):
-            lines.append(_wrapped(printable(f"{', '.join(one.tasks)}: {text}")))
     return "\n".join(lines)
+
+
+def unequal_lines(rows: Sequence[Compared]) -> str:
+    """Settings besides the method in which runs on a task differ, a line for each task."""
+    starts: dict[str, list[Start]] = {}
+    for run in (each for row in rows for each in row.runs):
+        if run.start is not None:
+            starts.setdefault(run.task, []).append(run.start)
+    said = {task: unequal_settings(of_task) for task, of_task in starts.items()}
+    return "\n".join(_wrapped(printable(f"{task}: {text}")) for task, text in said.items() if text)
 
 
 def comparison_cells(one: RecipeComparison, place: int) -> list[str]:
@@ -239,7 +252,7 @@ def _log_lines(one: LoggedRun, stability: RunStability) -> Iterator[str]:
     if stability.success_curve is None:
         there = _IN_TRAINING in run.curves
         other = f", or use the training success (--success {_IN_TRAINING})" if there else ""
-        judged = [name for name in run.unknown if _may_be_success(name)]
+        judged = [name for name in run.unknown if _SUCCESS.search(name)]
         perhaps = f", perhaps {_listed(judged)}" if judged else ""
         give = f"give its field (--map validation/success=FIELD){perhaps}{other}"
         yield f"  no validation success: {give}"
@@ -248,11 +261,6 @@ def _log_lines(one: LoggedRun, stability: RunStability) -> Iterator[str]:
     if run.unknown:
         yield f"  {len(run.unknown)} unknown: {_listed(run.unknown)}"
     yield f"  {len(run.missing)} metrics are not in the log; --json and --out list them"
-
-
-def _may_be_success(field: str) -> bool:
-    judged = field.startswith(("eval", "val"))
-    return judged and not field.endswith(("loss", "runtime", "per_second"))
 
 
 def _listed(names: Sequence[str]) -> str:

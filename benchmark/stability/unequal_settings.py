@@ -1,19 +1,24 @@
 """Settings, apart from those of the method, in which compared training runs differ."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from benchmark.flat import flat
 from benchmark.logs.lines import Start
 from benchmark.track_schema import FREE, LEARNING_RATE, METHOD
 from tasks.seeding import canonical_json
-from tasks.texts import counted, cut
+from tasks.texts import ELLIPSIS, counted, cut, digest_text
 
-_APART: Final = (*METHOD, "recipe", "seed", "validation", "optimization.updates")
-"""What may differ: the method, and how long and how often a run was looked at."""
+_APART: Final = (*METHOD, "recipe", "seed", "validation")
+"""What may differ: the method, and how often a run was looked at."""
+_UPDATES: Final = "optimization.updates"
+_SCHEDULE: Final = "optimization.schedule"
 _SHOWN: Final = 6
+_VALUES: Final = 3
+"""Settings and values of one that are shown."""
 _MAX_TEXT: Final = 24
 """Characters of a value: a log may come from somebody else."""
+_UNSET: Final = "not set"
 
 
 def unequal_settings(starts: Sequence[Start]) -> str:
@@ -23,33 +28,64 @@ def unequal_settings(starts: Sequence[Start]) -> str:
         starts: First lines of their logs.
 
     Returns:
-        The settings that all logs have, and not with one value; empty if there is none, and for
-        runs on one track, which leaves nothing but the method and a tuned learning rate.
+        The settings that have not one value in all logs; those that some logs do not have come
+        last, since logs leave defaults out. Empty if there is none, and for runs on one track,
+        which leaves nothing but the method and a tuned learning rate.
     """
     tracks = {start.track.sha256 if start.track else None for start in starts}
     if len(tracks) == 1 and None not in tracks:
         return ""
     runs = [_settings(start) for start in starts]
-    parts = []
-    for name in sorted(runs[0] if runs else (), key=lambda each: each != LEARNING_RATE):
-        if all(name in run for run in runs):
-            values = dict.fromkeys(cut(_text(run[name]), _MAX_TEXT) for run in runs)
-            if len({canonical_json(run[name]) for run in runs}) > 1:
-                parts.append(f"{name} ({' or '.join(values)})")
+    names = dict.fromkeys(name for run in runs for name in run)
+    by_weight = sorted(names, key=lambda name: (name != LEARNING_RATE, not _in_all(name, runs)))
+    parts = [
+        f"{name} ({_values(name, runs)})"
+        for name in by_weight
+        if len({canonical_json(run.get(name)) for run in runs}) > 1
+    ]
+    inits = {(start.init.name, start.init.sha256): None for start in starts}
+    if len(inits) > 1:
+        same_name = len({name for name, _ in inits}) == 1
+        texts = [digest_text(sha256) if same_name else name for name, sha256 in inits]
+        parts.insert(0, f"init ({_alternatives(texts)})")
     if not parts:
         return ""
     more = f" and {counted(len(parts) - _SHOWN, 'more setting')}" if len(parts) > _SHOWN else ""
-    return f"not only the method differs: {', '.join(parts[:_SHOWN])}{more}"
+    methods = {canonical_json(_method(start)) for start in starts}
+    head = "not only the method differs" if len(methods) > 1 else "settings that differ"
+    return f"{head}: {', '.join(parts[:_SHOWN])}{more}"
+
+
+def _method(start: Start) -> list[Any]:
+    chosen = [start.configuration.get(name) for name in METHOD]
+    return [start.recipe, dict(start.plugins or {}), *chosen]
 
 
 def _settings(start: Start) -> dict[str, Any]:
     """All that can move a result and is not the method's, by dotted name."""
-    found = {"init": start.init.sha256 or start.init.name} | flat(start.configuration)
+    found = flat(start.configuration)
+    # How long a run was decides its learning rates only on a schedule that ends with it.
+    apart = (*_APART, _UPDATES) if found.get(_SCHEDULE, "constant") == "constant" else _APART
     return {
         name: value
         for name, value in found.items()
-        if name not in FREE and not any(f"{name}.".startswith(f"{each}.") for each in _APART)
+        if name not in FREE and not any(f"{name}.".startswith(f"{each}.") for each in apart)
     }
+
+
+def _in_all(name: str, runs: Iterable[dict[str, Any]]) -> bool:
+    return all(name in run for run in runs)
+
+
+def _values(name: str, runs: Iterable[dict[str, Any]]) -> str:
+    return _alternatives(_text(run[name]) if name in run else _UNSET for run in runs)
+
+
+def _alternatives(texts: Iterable[str]) -> str:
+    """Texts that differ, each once, the first ones of many."""
+    shown = list(dict.fromkeys(texts))
+    more = [ELLIPSIS] if len(shown) > _VALUES else []
+    return " or ".join([*(cut(text, _MAX_TEXT) for text in shown[:_VALUES]), *more])
 
 
 def _text(value: Any) -> str:

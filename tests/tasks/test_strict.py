@@ -4,9 +4,10 @@ import json
 from typing import Any, Literal
 
 import pytest
+import yaml
 from pydantic import ValidationError
 
-from tasks.strict import Strict, first_fault
+from tasks.strict import Strict, first_fault, parse_yaml
 
 
 class Versioned(Strict):
@@ -39,3 +40,19 @@ def test_another_version_comes_first_and_says_what_to_do() -> None:
 @pytest.mark.parametrize("version", ["1", -1, 10**9, None, True, 1.5])
 def test_what_is_no_version_is_not_repeated(version: object) -> None:
     assert fault(schema_version=version, name="a") == "schema_version: it must be 2"
+
+
+MERGED = """
+a: &a {x: 1, y: 1}
+inner: {deep: &b {<<: *a, x: 2}}
+c: {<<: *b, y: 3}
+d: {<<: *a, <<: *b}
+"""
+
+
+def test_a_key_that_is_given_twice_is_refused_and_one_that_overrides_a_merged_one_is_not() -> None:
+    found = parse_yaml(MERGED)
+    assert found == yaml.safe_load(MERGED)
+    assert found["c"] == {"x": 2, "y": 3}
+    with pytest.raises(yaml.MarkedYAMLError, match="'x' is given twice"):
+        parse_yaml(MERGED + "e: {<<: *a, x: 1, x: 2}")

@@ -89,6 +89,11 @@ class TokenBatch:
         # NaN is not below it.
         return bool((moved <= UNMOVED).all() and self.advantages.isfinite().all())
 
+    @property
+    def has_both_signs(self) -> bool:
+        """Whether there are advantages above and below 0, so that any rule learns something."""
+        return bool((self.advantages > 0).any() and (self.advantages < 0).any())
+
     def beyond(self, ratios: Tensor, low: float, high: float) -> tuple[Tensor, Tensor]:
         """Where the larger one of free and clipped loss is the clipped one, at either limit."""
         return (
@@ -174,10 +179,10 @@ class Clipping(Choice):
                 "floating-point numbers"
             )
         learns = torch.is_grad_enabled() and batch.log_probs.requires_grad
-        if learns and not found.losses.requires_grad and bool(batch.advantages.any()):
+        if learns and not found.losses.requires_grad and batch.has_both_signs:
             raise UserError(
                 f"the clipping {self.name} ({type(self).__qualname__}) gives losses without a "
-                "gradient: nothing would be learned from rewards; let them depend on "
+                "gradient, although there are advantages of both signs: let them depend on "
                 "batch.log_probs, without detach() on the way"
             )
         wrong = ~found.losses.isfinite() & batch.counted

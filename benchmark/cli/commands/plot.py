@@ -4,6 +4,7 @@ import argparse
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Final
 
 from benchmark.cli.entry_logs import logs_of
@@ -72,7 +73,7 @@ def _read(names: Sequence[str]) -> list[TrainingLog]:
             raise
     raise UserError(
         f"{path} is a log of {kind}, and plot draws those of `arlarena-bench train`; "
-        f"arlarena-bench stability {path} --out curves.html draws this one"
+        f"arlarena-bench stability {quote(str(path))} --out curves.html draws this one"
     )
 
 

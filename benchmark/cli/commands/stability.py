@@ -16,6 +16,7 @@ from benchmark.stability.table import (
     legend_text,
     log_text,
     table_text,
+    unequal_lines,
 )
 from tasks.errors import UserError, os_error_as
 
@@ -41,8 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
     say(f"\n{legend_text() if arguments.legend else SHORT_LEGEND}")
     if text := comparisons_text(comparisons):
         say(f"\n{text}")
-    if text := equal_lines(rows, comparisons):
-        say(f"\n{text}")
+    if texts := [text for text in (equal_lines(rows, comparisons), unequal_lines(rows)) if text]:
+        say("\n" + "\n".join(texts))
     pairs = [pair for row in rows for pair in zip(row.runs, row.stability.runs, strict=True)]
     if texts := [text for one, stability in pairs if (text := log_text(one, stability))]:
         say("\n" + "\n".join(texts))

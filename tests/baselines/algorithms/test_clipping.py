@@ -70,12 +70,14 @@ def test_losses_without_a_gradient_are_named_where_something_is_to_be_learned(
         return TokenLosses(-batch.advantages * ratios, *batch.beyond(ratios, 0.2, 0.2))
 
     monkeypatch.setattr(PPOClip, "losses", losses)
-    ones = torch.ones(1, 2)
+    ones, signs = torch.ones(1, 2), torch.tensor([[1.0, -1.0]])
     log_probs = -torch.ones(1, 2, requires_grad=True)
-    with pytest.raises(UserError, match=r"\(PPOClip\) gives losses without a gradient: nothing"):
-        PPOClip().checked_losses(TokenBatch.of(log_probs, -ones, ones, ones))
-    for unlearned in (TokenBatch.of(log_probs, -ones, 0 * ones, ones),
-                      TokenBatch.of(log_probs.detach(), -ones, ones, ones)):  # fmt: skip
+    with pytest.raises(UserError, match=r"\(PPOClip\) gives losses without a gradient, although"):
+        PPOClip().checked_losses(TokenBatch.of(log_probs, -ones, signs, ones))
+    # A rule may learn from one sign only, and what is masked has none.
+    for unlearned in (TokenBatch.of(log_probs, -ones, ones, ones),
+                      TokenBatch.of(log_probs, -ones, signs, signs.clamp(min=0)),
+                      TokenBatch.of(log_probs.detach(), -ones, signs, ones)):  # fmt: skip
         assert not PPOClip().checked_losses(unlearned).losses.requires_grad
 
 

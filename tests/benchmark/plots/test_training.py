@@ -377,15 +377,33 @@ def test_a_mistake_ends_in_one_line(
     assert message in line
 
 
+def test_runs_of_one_recipe_on_several_tracks_are_labeled_and_what_else_differs_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sha256 = sha256_text("track")
+    for track in (None, {"name": "sokoban-stress", "sha256": sha256}):
+        lines = run_of([64, 128])
+        lines[0] |= {"track": track, "configuration": {"kl": {"coef": 0.0 if track else 0.5}}}
+        write_log(tmp_path / ("fixed" if track else "open"), lines)
+    runs = [str(tmp_path / "open"), str(tmp_path / "fixed")]
+    assert main(["plot", *runs, "--out", str(tmp_path / "x.svg")]) == 0
+    said = capsys.readouterr().out
+    assert "grpo, open" in said and "grpo, sokoban-stress" in said
+    assert "settings that differ: kl.coef (0.5 or 0.0)" in said
+    # One seed each, which `stability` does not compare.
+    assert main(["stability", *runs]) == 0
+    assert "settings that differ: kl.coef (0.5 or 0.0)" in capsys.readouterr().out
+
+
 def test_a_log_of_another_trainer_is_named_with_what_draws_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    log = tmp_path / "verl.log"
+    log = tmp_path / "a verl.log"
     log.write_text("step:1 - actor/entropy:0.500\n")
     assert main(["plot", str(log)]) == 2
     said = capsys.readouterr().err
     assert f"{log} is a log of verl, and plot draws those of `arlarena-bench train`;" in said
-    assert f"arlarena-bench stability {log} --out curves.html" in said
+    assert f"arlarena-bench stability '{log}' --out curves.html" in said
 
 
 def test_a_run_that_was_killed_can_be_drawn(
