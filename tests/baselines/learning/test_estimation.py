@@ -120,6 +120,17 @@ def test_an_advantage_that_is_none_is_named(
         found(config)
 
 
+def test_an_advantage_with_a_gradient_is_taken_as_a_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = choose("grpo")
+    of = type(config.advantage).of
+    monkeypatch.setattr(
+        type(config.advantage), "of", lambda self, rows: of(self, rows).requires_grad_()
+    )
+    assert not any(tensor.requires_grad for tensor in found(config))
+
+
 @pytest.mark.parametrize("part", ["scores", "mask", "values"])
 def test_rows_that_are_changed_in_place_are_named(
     part: str, monkeypatch: pytest.MonkeyPatch

@@ -11,6 +11,8 @@ from accelerate import Accelerator
 from safetensors.torch import load_file
 
 from baselines.algorithms.aggregation import Aggregation
+from baselines.algorithms.clipping.base import TokenBatch, TokenLosses
+from baselines.algorithms.clipping.ppo import PPOClip
 from baselines.config.layers import RECIPES, names, resolve
 from baselines.config.schema import Optimization
 from baselines.learning import optimizer_steps
@@ -25,6 +27,8 @@ from tests.support.training.synthetic_rows import random_model, random_rows
 TOLERANCE = 1e-6
 ABSOLUTE = 1e-7
 EXTRA = ["kl.coef=0.05", "entropy_coef=0.01", "optimization.max_grad_norm=1e9"]
+MICRO = ["optimization.micro_batch_tokens=1"]
+"""A row by itself."""
 WITHOUT_CRITIC = [name for name in names(RECIPES) if name not in ("ppo", "reinforce_pp")]
 
 
@@ -150,6 +154,32 @@ def test_a_step_without_advantages_is_left_out_where_that_is_chosen(skip: bool) 
     tally = updater.update(rows, values, [range(3), range(3, 6)])
     assert len(tally.losses) == (1 if skip else 2)
     assert tally.grad_norms[-1] > 0 and tally.skipped == 0
+
+
+def test_a_rule_may_learn_from_some_micro_batches_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that leaves bad rows out, and makes nothing of micro-batches that have no others."""
+    losses = PPOClip.losses
+
+    def of_good_rows(self: PPOClip, batch: TokenBatch) -> TokenLosses:
+        if not (batch.advantages > 0).any():
+            nothing = torch.zeros_like(batch.counted)
+            return TokenLosses(torch.zeros_like(batch.advantages), nothing, nothing)
+        return losses(self, batch)
+
+    monkeypatch.setattr(PPOClip, "losses", of_good_rows)
+    config = resolve("grpo", "tiny", ["sokoban"], ["kl.coef=0", *MICRO])
+    torch.set_default_dtype(torch.float64)
+    accelerator = Accelerator(cpu=True)
+    model = accelerator.prepare(random_model())
+    rows = random_rows(6)
+    updater = Updater(accelerator, model, Recorder(model.parameters(), lr=0.0), config)
+    signs = (-1.0, -1.0, -1.0, -1.0, 1.0, 1.0)
+    signed = [
+        torch.full((len(row.response_ids),), sign) for row, sign in zip(rows, signs, strict=True)
+    ]
+    values = RowValues(signed, [None] * 6, [None] * 6, [None] * 6)
+    tally = updater.update(rows, values, [range(6)])
+    assert len(tally.losses) == 1 and tally.grad_norms[0] > 0
 
 
 def test_rows_are_dealt_evenly_and_anew_in_every_epoch() -> None:
