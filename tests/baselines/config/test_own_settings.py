@@ -106,7 +106,8 @@ def test_a_setting_that_is_none_is_refused(own: str) -> None:
 
 
 def test_a_value_that_is_no_yaml_is_refused() -> None:
-    assert fault("rollout.groups=[") == "--set rollout.groups=[: the value is not valid"
+    assert fault("rollout.groups=[").startswith("--set rollout.groups=[: the value is not valid: ")
+    assert fault("kl={coef: 1, coef: 2}").endswith("the value is not valid: 'coef' is given twice")
 
 
 @pytest.mark.parametrize(
