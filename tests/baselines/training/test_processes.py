@@ -52,8 +52,10 @@ def test_an_error_of_one_process_ends_all_with_one_message(
 def test_processes_that_wait_for_each_other_end_when_another_one_is_killed() -> None:
     began = time.monotonic()
     ranks = end_together(FOLDER / "one_fails.py", "unseen", count=3)
-    codes = [rank.code for rank in ranks]
-    assert codes == [FAILED_ELSEWHERE, -signal.SIGKILL, FAILED_ELSEWHERE], ranks
+    first, killed, last = (rank.code for rank in ranks)
+    # One of the others may end first, which the connection between them then tells the last one.
+    assert killed == -signal.SIGKILL, ranks
+    assert {first, last} <= {FAILED_ELSEWHERE, 1}, ranks
     assert time.monotonic() - began < 90
 
 
