@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Any, Final, Self
 
 from baselines.launch.child import Child, process_start
 from baselines.launch.plan import STOP_SECONDS
@@ -78,6 +78,41 @@ class _Job:
         self.saved = time.monotonic()
 
 
+class _StopRequests:
+    """Ctrl-C, SIGTERM and SIGHUP while runs are made, as a context manager.
+
+    They are only noted, and heeded between two looks at the processes: an exception at any point
+    could fall between the start of a process and the note that it is there, which would then not be
+    waited for. Signals that are ignored stay so (`nohup`).
+    """
+
+    def __init__(self) -> None:
+        self._came: list[float] = []
+        self._heeded = 0
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def heed(self) -> None:
+        """Raise KeyboardInterrupt if there is a request that was not heeded before."""
+        if len(self._came) > self._heeded:
+            self._heeded = len(self._came)
+            raise KeyboardInterrupt
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if number == signal.SIGINT or not self._came or now - self._came[0] > _SAME_SIGNAL:
+            self._came.append(now)
+
+
 def run_cells(
     cells: Sequence[Cell],
     setting: StudySetting,
@@ -111,16 +146,17 @@ def run_cells(
     jobs: list[_Job] = []
     pending = list(cells)
     failures: Counter[int] = Counter()
-    with _interrupted_by(signal.SIGTERM, signal.SIGHUP):
+    with _StopRequests() as stop:
         try:
-            _wait_for_earlier(cells, setting)
+            _wait_for_earlier(cells, setting, stop)
             while pending or jobs:
+                stop.heed()
                 while (slot := _free_slot(jobs, failures, setting)) is not None and (
                     cell := _next(pending, jobs)
                 ):
                     pending.remove(cell)
                     try:
-                        jobs.append(_begin(cell, slot, setting))
+                        jobs.append(_begin(cell, slot, setting, stop))
                     except UserError as error:
                         failed(cell, str(error))
                     else:
@@ -144,15 +180,16 @@ def run_cells(
                 last.callback(os.close, lock)
                 for job in jobs:
                     last.callback(job.save, pid=None)
-                last.callback(_end, jobs)
+                last.callback(_end, jobs, stop)
 
 
-def _wait_for_earlier(cells: Sequence[Cell], setting: StudySetting) -> None:
+def _wait_for_earlier(cells: Sequence[Cell], setting: StudySetting, stop: _StopRequests) -> None:
     """Wait for runs of a study that was killed: those on GPUs still write their checkpoints."""
     running = [folder for folder in map(setting.folder, cells) if _outlived(folder)]
     if running:
         log.warning("waiting for %s of a study that was killed", counted(len(running), "run"))
     while any(map(_outlived, running)):
+        stop.heed()
         time.sleep(_POLL)
 
 
@@ -220,7 +257,7 @@ def _start(arguments: Sequence[str], folder: Path, slot: int, setting: StudySett
     return Child([*setting.command, *arguments], folder / OUTPUT, environment, death_signal)
 
 
-def _begin(cell: Cell, slot: int, setting: StudySetting) -> _Job:
+def _begin(cell: Cell, slot: int, setting: StudySetting, stop: _StopRequests) -> _Job:
     folder = setting.folder(cell)
     with os_error_as(f"{folder} cannot be written"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -234,7 +271,7 @@ def _begin(cell: Cell, slot: int, setting: StudySetting) -> _Job:
     try:
         job.save(child.pid)
     except BaseException:
-        _end([job])
+        _end([job], stop)
         raise
     return job
 
@@ -284,7 +321,7 @@ def _last_line(path: Path) -> str:
     return next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing")
 
 
-def _end(jobs: Sequence[_Job]) -> None:
+def _end(jobs: Sequence[_Job], stop: _StopRequests) -> None:
     """End processes where they can be resumed, and those that do not end in time at once."""
     for job in jobs:
         job.child.ask_to_stop()
@@ -296,6 +333,7 @@ def _end(jobs: Sequence[_Job]) -> None:
     began = time.monotonic()
     try:
         while left := _running(jobs):
+            stop.heed()
             for job in left:
                 grace = _GRACE if job.step == _EVAL else STOP_SECONDS
                 if time.monotonic() - began > grace:
@@ -310,27 +348,3 @@ def _end(jobs: Sequence[_Job]) -> None:
 
 def _running(jobs: Sequence[_Job]) -> list[_Job]:
     return [job for job in jobs if job.child.poll() is None]
-
-
-@contextlib.contextmanager
-def _interrupted_by(*numbers: signal.Signals) -> Iterator[None]:
-    """Treat signals as Ctrl-C, except those that are ignored (`nohup`)."""
-    heard: float | None = None
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        nonlocal heard
-        if heard is None:
-            heard = time.monotonic()
-        elif time.monotonic() - heard <= _SAME_SIGNAL:
-            return
-        raise KeyboardInterrupt
-
-    before = {number: signal.getsignal(number) for number in numbers}
-    handled = [number for number, handler in before.items() if handler != signal.SIG_IGN]
-    for number in handled:
-        signal.signal(number, interrupt)
-    try:
-        yield
-    finally:
-        for number in handled:
-            signal.signal(number, before[number])

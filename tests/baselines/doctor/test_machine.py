@@ -45,7 +45,6 @@ def test_this_machine_is_good() -> None:
     assert [one.what for one in findings(machine) if one.fatal] == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("machine", "fatal", "said"),
     [
@@ -53,7 +52,7 @@ def test_this_machine_is_good() -> None:
             replace(GOOD, driver="570.86.15", gpus=()),
             True,
             "built for CUDA 13, which needs driver 580 or later; this one is 570.86.15: update the "
-            "driver, or, for data center GPUs, put NVIDIA's package cuda-compat-13-0 on",
+            "driver, or, for data center GPUs, install NVIDIA's package cuda-compat-13-0",
         ),
         (replace(GOOD, torch_cuda=None, gpus=()), True, "but torch is a CPU build"),
         (replace(GOOD, vllm_cuda=12), True, "torch is built for CUDA 13 and vLLM for CUDA 12"),

@@ -115,6 +115,21 @@ run_cells([cell], setting, lambda *_: None, lambda *_: None, lambda *_: None)
 """
 
 
+STOPPED_WHILE_IT_STARTS = """
+import signal, sys, time
+from pathlib import Path
+from baselines.launch import child
+
+def hear(_pid):
+    output = Path(sys.argv[1], "runs/fixed/grpo-s0/output.txt")
+    while "begun" not in output.read_text():
+        time.sleep(0.1)
+    signal.raise_signal(signal.SIGHUP)
+
+child._pass_nice_on = hear
+"""
+
+
 @pytest.fixture
 def begin(tmp_path: Path, request: pytest.FixtureRequest) -> "subprocess.Popen[bytes]":
     """A study whose run needs some seconds for its checkpoint, as soon as that run has begun."""
@@ -155,6 +170,15 @@ def test_a_signal_that_comes_twice_leaves_checkpoints(
     assert begin.wait(60) != 0
     assert "checkpoint" in said_by(tmp_path)
     assert read_state(tmp_path / "runs" / "fixed" / "grpo-s0").pid is None
+
+
+@pytest.mark.slow
+def test_a_run_whose_start_a_signal_falls_into_leaves_a_checkpoint(tmp_path: Path) -> None:
+    make_tracks(tmp_path)
+    study = STOPPED_WHILE_IT_STARTS + STUDY
+    start = ["env", "--default-signal=HUP", sys.executable, "-c", study]
+    assert subprocess.run([*start, str(tmp_path), "1", "2"], check=False).returncode != 0
+    assert "checkpoint" in said_by(tmp_path)
 
 
 @pytest.mark.slow
