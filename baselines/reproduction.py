@@ -125,8 +125,13 @@ def _custom_fault(track: Track, start: Start) -> str | None:
 
 
 def _is_method(name: str) -> bool:
-    """Whether a setting belongs to one of the four choices."""
+    """Whether a setting belongs to the method."""
     return name.partition(".")[0] in METHOD
+
+
+def _method(config: TrainConfig) -> dict[str, Any]:
+    """What a recipe chooses; a learner only where it is a custom one."""
+    return config.model_dump(mode="json", include=set(METHOD))
 
 
 def rate_fault(track: Track, start: Start) -> str | None:
@@ -243,9 +248,8 @@ def _recipe(name: str, config: TrainConfig, folder: str) -> tuple[str, dict[str,
     """What `--recipe` names; a custom recipe is written from the log."""
     if name in names(RECIPES):
         return name, {}
-    method = config.model_dump(mode="json", include=set(METHOD))
     path = f"{folder}/{name}.yaml"
-    return path, {path: yaml.safe_dump(method, sort_keys=False)}
+    return path, {path: yaml.safe_dump(_method(config), sort_keys=False)}
 
 
 def _track_words(
@@ -309,7 +313,7 @@ def _open_words(
     target = flat(config.model_dump(mode="json"))
     # A custom recipe is not written yet, and is GRPO with the four choices replaced.
     known = "grpo" if files else recipe
-    method = _as_settings({k: config.model_dump(mode="json")[k] for k in METHOD}) if files else ()
+    method = _as_settings(_method(config)) if files else ()
     found = {scale: _needed(known, scale, list(tasks), target, method) for scale in names(SCALES)}
     scale = min(found, key=lambda name: (len(found[name]), name != "tiny"))
     own = found[scale]

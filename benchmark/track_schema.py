@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tasks.base import Task
 
 __all__ = [
+    "DIMENSIONS",
     "FREE",
     "LEARNING_RATE",
     "METHOD",
@@ -33,8 +34,10 @@ __all__ = [
     "deviations",
 ]
 
-METHOD: Final = ("advantage", "clipping", "aggregation", "sampling")
-"""Settings that a track leaves to the recipe."""
+DIMENSIONS: Final = ("advantage", "clipping", "aggregation", "sampling")
+"""The four choices of every recipe."""
+METHOD: Final = (*DIMENSIONS, "learner")
+"""Settings that a track leaves to the recipe; logs have a learner only where it is a custom one."""
 FREE: Final = frozenset(
     {
         "checkpoint_every",

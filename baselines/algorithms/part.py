@@ -92,9 +92,11 @@ def _chosen(dimension: type[Choice], value: Any) -> Any:
     return found.model_validate(value)
 
 
-def by_name(dimension: type[Choice]) -> BeforeValidator:
-    """Let a setting of a dimension's type be the choice that its `name` says."""
-    return BeforeValidator(lambda value: _chosen(dimension, value))
+def by_name(dimension: type[Choice], optional: bool = False) -> BeforeValidator:
+    """Let a setting of a dimension's type be the choice that its `name` says, or None if it may."""
+    return BeforeValidator(
+        lambda value: None if optional and value is None else _chosen(dimension, value)
+    )
 
 
 def load_choices(package: str, path: list[str]) -> None:

@@ -111,8 +111,8 @@ def load_plugin(name: str) -> Plugin:
     brought = any(isinstance(each, type) and each in after for each in vars(module).values())
     if after == before and not known and not brought:
         raise UserError(
-            f"--plugin {name} adds no choice: it needs a subclass of Advantage or Clipping with "
-            f"{EXAMPLE}"
+            f"--plugin {name} adds no choice: it needs a subclass of Advantage, Clipping or "
+            f"CustomLearner with {EXAMPLE}"
         )
     return Plugin(called, hashlib.sha256(content).hexdigest(), name)
 

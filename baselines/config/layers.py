@@ -354,8 +354,8 @@ def _needed(key: str) -> str:
 def _near_key(path: list[str], settings: Settings) -> str:
     """The end of an "unknown key" message.
 
-    The same word in another place, or what was set below it; else near words in its own place; else
-    a near word in another place; else all keys of its place.
+    The same word in another place, or what was set below it; else the nearest word, in its own
+    place before others; else all keys of its place.
     """
     from baselines.config.schema import TrainConfig
 
@@ -365,7 +365,7 @@ def _near_key(path: list[str], settings: Settings) -> str:
     inside = [key.removeprefix(place) for key in keys if key.startswith(place)]
     siblings = tuple(key for key in inside if "." not in key)
     found = _ending_in(word, keys) or _ending_in(leaf[-1], keys)
-    if not found and not get_close_matches(word, siblings, n=1, cutoff=0.5):
+    if not found and not get_close_matches(word, siblings, n=1, cutoff=_SAME_WORD):
         words = {key.rpartition(".")[2] for key in keys}
         for close in get_close_matches(leaf[-1], words, n=1, cutoff=_SAME_WORD):
             found = _ending_in(close, keys)
@@ -414,16 +414,16 @@ def _choices(key: str) -> tuple[str, ...]:
     """Names of what can be chosen in a dimension."""
     from baselines.config.schema import TrainConfig
 
-    dimension = TrainConfig.model_fields[key].annotation
-    assert isinstance(dimension, type) and issubclass(dimension, Choice)
+    dimension = _model(TrainConfig.model_fields[key].annotation, None)
+    assert dimension is not None and issubclass(dimension, Choice)
     return tuple(dimension.choices)
 
 
 def _model(annotation: Any, name: str | None) -> type[BaseModel] | None:
     """The schema that an annotation stands for; of a dimension, the choice of that name."""
-    if isinstance(annotation, type) and issubclass(annotation, Choice):
-        return annotation.choices.get(str(name), annotation)
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    models = [m for m in get_args(annotation) if isinstance(m, type) and issubclass(m, BaseModel)]
-    return models[0] if models else None
+    for model in (annotation, *get_args(annotation)):
+        if isinstance(model, type) and issubclass(model, Choice):
+            return model.choices.get(str(name), model)
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            return model
+    return None

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, JsonValue, SerializeAsAny, model_val
 from baselines.algorithms.advantage.base import Advantage, WithCritic
 from baselines.algorithms.aggregation import Aggregation
 from baselines.algorithms.clipping.base import Clipping
+from baselines.algorithms.custom_learner import CustomLearner
 from baselines.algorithms.part import Count, Decay, Finite, NotNegative, Part, Positive, by_name
 from baselines.algorithms.sampling import EpisodeSampling
 from tasks.panels import LEAST_TEMPERATURE, is_temperature
@@ -179,6 +180,7 @@ class TrainConfig(Part):
         clipping: Second dimension: importance sampling and its limits.
         aggregation: Third dimension: how token losses become one.
         sampling: Fourth dimension.
+        learner: A class of the user's that learns in place of the shipped one.
         kl: Distance to the init.
         entropy_coef: Bonus on the mean token entropy.
         regularizer_aggregation: How KL and entropy of tokens become one number; None for as the
@@ -211,6 +213,13 @@ class TrainConfig(Part):
     clipping: Annotated[SerializeAsAny[Clipping], by_name(Clipping)]
     aggregation: Aggregation
     sampling: EpisodeSampling = EpisodeSampling()
+    # Not there unless it is chosen: tracks and checkpoints are older than it.
+    learner: Annotated[
+        CustomLearner | None,
+        SerializeAsAny(),
+        by_name(CustomLearner, optional=True),
+        Field(exclude_if=lambda value: value is None),
+    ] = None
     kl: KL = KL()
     entropy_coef: Finite = 0.0
     # Not there unless it is set: tracks and checkpoints are older than it.

@@ -1,8 +1,8 @@
 """Trains on one rollout: values, advantages, optimizer steps."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ import torch
 from accelerate import Accelerator
 
 from baselines.algorithms.kl import LOG_RATIO_LIMIT, kl
+from baselines.algorithms.part import own_code
 from baselines.config.run import TrainingRun
 from baselines.config.schema import TrainConfig
 from baselines.learning.adamw import set_learning_rate
@@ -28,6 +29,7 @@ from baselines.learning.metrics import (
     explained_variance,
     gathered,
     init_metrics,
+    loggable,
     staleness_metrics,
     update_metrics,
 )
@@ -42,6 +44,7 @@ from baselines.learning.sharding import (
 from baselines.learning.tally import UpdateStats
 from baselines.rollouts.rows import Row
 from benchmark.engines.core.base import Engine
+from tasks.errors import UserError
 from tasks.seeding import stable_seed
 
 if TYPE_CHECKING:
@@ -96,6 +99,23 @@ class Advantages:
     def only_penalties(self) -> bool:
         """Whether nothing is left without format penalties."""
         return self.penalty_share == 1 or not any(bool(each.any()) for each in self.of_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What an update did.
+
+    Attributes:
+        plan: Row numbers of each optimizer step.
+        advantages: Of all rows.
+        stats: Of the steps of all processes.
+        metrics: For the log's line.
+    """
+
+    plan: list[list[int]]
+    advantages: Advantages
+    stats: UpdateStats
+    metrics: Metrics
 
 
 class Learner:
@@ -173,6 +193,25 @@ class Learner:
     def set_learning_rate(self, rate: float) -> None:
         """Set the rate of the policy's next steps."""
         set_learning_rate(self.updater.optimizer, rate)
+
+    def learn(self, rows: Sequence[Row], number: int) -> Learned:
+        """Learn from one rollout: `plan`, `values`, `advantages`, `steps`, `metrics`.
+
+        Args:
+            rows: All rows of a rollout, of all processes.
+            number: Of the update, from 1.
+
+        Raises:
+            UserError: Memory ran out, a metric is not one of a log, or a custom learner has raised
+                something.
+        """
+        with _code_of_learner(self.config):
+            plan = self.plan(rows, number)
+            values = self.values(rows, plan, number)
+            advantages = self.advantages(rows, values)
+            stats = self.steps(rows, plan, values, advantages)
+            metrics = loggable(self.metrics(rows, values, advantages, stats, number))
+        return Learned(plan, advantages, stats, metrics)
 
     def plan(self, rows: Sequence[Row], number: int) -> list[list[int]]:
         """Row numbers of each optimizer step of an update (from 1).
@@ -344,6 +383,32 @@ class Learner:
         ]
 
 
+def make_learner(
+    run: TrainingRun,
+    accelerator: Accelerator,
+    phase: Callable[[str], AbstractContextManager[None]],
+    chosen: type[Learner] | None = None,
+) -> Learner:
+    """What learns in a run.
+
+    Args:
+        run: See `Learner`.
+        accelerator: See `Learner`.
+        phase: See `Learner`.
+        chosen: Its class; None for the one that the recipe names, or the shipped one.
+
+    Raises:
+        UserError: Memory ran out, or a custom learner is none or has raised something.
+    """
+    custom = run.config.learner
+    if chosen is None and custom is not None:
+        if not issubclass(custom.learner, Learner):
+            raise UserError(f"the learner {custom.name}: {custom.learner} is not a Learner")
+        chosen = custom.learner
+    with _code_of_learner(run.config):
+        return (chosen or Learner)(run, accelerator, phase)
+
+
 def is_exact(engine: Engine, accelerator: Accelerator, config: TrainConfig) -> bool:
     """Whether an engine computes log-probabilities as the trainer does.
 
@@ -362,3 +427,15 @@ def is_exact(engine: Engine, accelerator: Accelerator, config: TrainConfig) -> b
 def _all(values: Tensors) -> list[torch.Tensor]:
     """Values that are known of all rows."""
     return [value for value in values if value is not None]
+
+
+@contextmanager
+def _code_of_learner(config: TrainConfig) -> Iterator[None]:
+    """Say in one line what the code of a custom learner raises.
+
+    Raises:
+        UserError: It has raised something (`own_code`).
+    """
+    chosen = config.learner
+    with nullcontext() if chosen is None else own_code(chosen, f"the learner {chosen.name}"):
+        yield

@@ -91,8 +91,9 @@ class CustomMethods:
                 return f"plug-in {called} was {then} and is {today}"
         config = resolve_on_track(track, self.recipe(name), track.learning_rate.rates[0])
         method = config.model_dump(mode="json", include=set(METHOD))
-        logged = log.start.configuration
-        differing = [each for each in METHOD if each in logged and logged[each] != method[each]]
+        # A log has a learner only where it is a custom one.
+        logged = {"learner": None, **log.start.configuration}
+        differing = [each for each in METHOD if each in logged and logged[each] != method.get(each)]
         return f"recipe {name} has another {' and '.join(differing)} now" if differing else None
 
 

@@ -14,7 +14,7 @@ from accelerate import Accelerator
 from baselines.config.layout import Layout
 from baselines.config.schema import TrainConfig
 from baselines.learning.estimation import returns_differ
-from baselines.learning.learner import Learner
+from baselines.learning.learner import make_learner
 from baselines.learning.metrics import memory_metrics
 from baselines.learning.tally import UpdateStats
 from baselines.rollouts.collector import Collector, TaskSource, check_played
@@ -166,7 +166,7 @@ async def measure(
         UserError: The run could not be made.
     """
     config = run.config
-    learner = Learner(run, accelerator, lambda phase: nullcontext())
+    learner = make_learner(run, accelerator, lambda phase: nullcontext())
     sources = {
         task.info.name: TaskSource(task, training_protocol(task, config, run.seed))
         for task in run.tasks
@@ -185,13 +185,10 @@ async def measure(
     rows = sorted((row for group in groups for row in group.rows), key=lambda row: row.key)
     learner.set_learning_rate(0.0)
     began = time.monotonic()
-    plan = learner.plan(rows, 1)
-    values = learner.values(rows, plan, 1)
-    advantages = learner.advantages(rows, values)
-    stats = learner.steps(rows, plan, values, advantages)
+    update = learner.learn(rows, 1)
     learned = time.monotonic() - began
-    _check_finite(config, stats)
-    if advantages.only_penalties and returns_differ(rows) and accelerator.is_main_process:
+    _check_finite(config, update.stats)
+    if update.advantages.only_penalties and returns_differ(rows) and accelerator.is_main_process:
         log.warning(
             "returns in a group differ, but all advantages without format penalties are 0: look "
             "at the advantage %s",

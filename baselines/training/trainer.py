@@ -18,8 +18,8 @@ import torch
 from accelerate import Accelerator
 
 from baselines.config.run import Line, TrainingCallbacks, TrainingRun
-from baselines.learning.learner import NOTHING_LEARNED, Learner, is_exact
-from baselines.learning.metrics import Metrics, check_first_update, loggable, memory_metrics
+from baselines.learning.learner import NOTHING_LEARNED, Learner, is_exact, make_learner
+from baselines.learning.metrics import Metrics, check_first_update, memory_metrics
 from baselines.learning.preparation import memory_advice
 from baselines.rollouts.async_collector import AsyncCollector
 from baselines.rollouts.collector import Collector, TaskSource
@@ -64,7 +64,7 @@ class Trainer:
         accelerator: Processes and devices.
         watch: Who is told.
         older: A second engine with the same model, for cross-policy sampling.
-        learner: What learns; a custom class may do it in another way.
+        learner: What learns; None for the recipe's choice.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Trainer:
         accelerator: Accelerator,
         watch: TrainingCallbacks,
         older: Engine | None = None,
-        learner: type[Learner] = Learner,
+        learner: type[Learner] | None = None,
     ) -> None:
         assert run.init.path is not None
         self.run = run
@@ -89,7 +89,7 @@ class Trainer:
         quiet_transformers()
         self.chat = Chat.load(run.init.path)
         self._clock = Clock()
-        self.learner = learner(run, accelerator, self._phase)
+        self.learner = make_learner(run, accelerator, self._phase, learner)
         self.learner.engine_is_exact = is_exact(self.engine, accelerator, run.config)
         self.sources = {
             task.info.name: TaskSource(task, training_protocol(task, self.config, run.seed))
@@ -219,12 +219,9 @@ class Trainer:
 
         def learn() -> Metrics:
             rate = self._set_learning_rate(number)
-            plan = learner.plan(rows, number)
-            values = learner.values(rows, plan, number)
-            advantages = learner.advantages(rows, values)
-            stats = learner.steps(rows, plan, values, advantages)
-            found = loggable(learner.metrics(rows, values, advantages, stats, number))
-            made = (found["policy/optimizer_steps"] or 0) / max(len(plan), 1)
+            learned = learner.learn(rows, number)
+            found = learned.metrics
+            made = (found["policy/optimizer_steps"] or 0) / max(len(learned.plan), 1)
             trained = [row for row in rows if not row.masked]
             self._speed.note(trained, made * self.config.optimization.epochs)
             return found | {"policy/learning_rate": rate}

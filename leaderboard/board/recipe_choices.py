@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from benchmark.logs.training_log import TrainingLog
-from benchmark.track_schema import METHOD
+from benchmark.track_schema import DIMENSIONS
 from leaderboard.board.rows import RecipeChoices
 from tasks.seeding import canonical_json, sha256_text
 from tasks.texts import counted
@@ -16,7 +16,7 @@ PLAIN: Final = "plain"
 """Sampling without anything beyond drawing groups."""
 MASKED: Final = " + sequence mask"
 """What the name of a clipping with a sequence mask ends on."""
-_NOT_SETTING: Final = (*METHOD, "validation", "checkpoint_every", "seed")
+_NOT_SETTING: Final = (*DIMENSIONS, "validation", "checkpoint_every", "seed")
 _WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@-]{0,39}")
 
 
@@ -28,7 +28,8 @@ def choices_of(logs: Sequence[TrainingLog]) -> RecipeChoices:
     settings, or null where it is off. A clipping's `sequence_mask` is named with it: the two
     make different losses. The setting is what `rollout`, `optimization` and `kl` give to the
     choices; the learning rate is in no hash, since it may be tuned for each of them, and neither
-    is what only watches or saves: `validation`, `checkpoint_every`.
+    is what only watches or saves: `validation`, `checkpoint_every`. A custom learner belongs to the
+    setting.
 
     Args:
         logs: Of all checkpoints.
@@ -53,7 +54,7 @@ def _hashes(configuration: Mapping[str, Any], task: str) -> tuple[str, ...]:
     rest = {name: part for name, part in configuration.items() if name not in _NOT_SETTING}
     optimization = dict(rest["optimization"])
     optimization.pop("learning_rate", None)
-    parts = [configuration[name] for name in METHOD]
+    parts = [configuration[name] for name in DIMENSIONS]
     parts.append([task, rest | {"optimization": optimization}])
     return tuple(sha256_text(canonical_json(part)) for part in parts)
 
@@ -90,11 +91,15 @@ def _setting(configuration: Mapping[str, Any]) -> str | None:
     groups, plays = _count(rollout.get("groups")), _count(rollout.get("group_size"))
     updates, epochs = _count(optimization.get("updates")), _count(optimization.get("epochs"))
     kl = _kl(configuration)
-    if groups is None or plays is None or updates is None or epochs is None or kl is None:
+    custom = configuration.get("learner")
+    learner = "" if custom is None else _named(custom)
+    if groups is None or plays is None or updates is None or epochs is None:
+        return None
+    if kl is None or learner is None:
         return None
     return (
         f"{groups} \u00d7 {plays} episodes, {counted(updates, 'update')}, "
-        f"{counted(epochs, 'epoch')}, {kl}"
+        f"{counted(epochs, 'epoch')}, {kl}{learner and f', learner {learner}'}"
     )
 
 

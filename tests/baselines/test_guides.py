@@ -1,9 +1,6 @@
 """What the guides for users show runs as it stands there, and their table is that of the code."""
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +14,7 @@ from baselines.algorithms.advantage.gigpo import GiGPO
 from baselines.algorithms.clipping.base import Clipping, TokenBatch
 from baselines.algorithms.clipping.cispo import CISPO
 from baselines.algorithms.clipping.gspo import GSPO
+from baselines.algorithms.custom_learner import CustomLearner
 from baselines.algorithms.part import ENTRY_POINTS, load_entry_points
 from baselines.algorithms.plugins import load_plugin
 from baselines.config.layers import resolve
@@ -172,19 +170,21 @@ def rows_of(scores: Tensor, groups: Tensor, trajectories: Tensor) -> RowBatch:
 
 
 @pytest.mark.slow
-def test_the_learner_of_the_guide_trains_on_solved_episodes_alone(tmp_path: Path) -> None:
-    *_, program = blocks("python")
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(FOLDER.parent)}
-    made = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        check=False,
-    )
-    assert made.returncode == 0, made.stderr.decode()
-    log = read_training_log(tmp_path / "runs" / "solved-only" / LOG)
-    assert (log.start.recipe, len(log.updates)) == ("solved_only", 2)
+def test_the_learner_of_the_guide_trains_on_solved_episodes_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    *_, code = blocks("python")
+    recipe = RECIPES.partition("The recipe, `solved.yaml`,")[2].split("```\n")[1]
+    (tmp_path / "solved.py").write_text(code, "utf-8")
+    (tmp_path / "solved.yaml").write_text(recipe, "utf-8")
+    (command,) = re.findall("^arlarena-bench (train --plugin solved.py .*)$", RECIPES, re.MULTILINE)
+    small = ["rollout.groups=4", "optimization.updates=2", "validation.every=null"]
+    options = [word for setting in small for word in ("--set", setting)]
+    monkeypatch.chdir(tmp_path)
+    assert main([*command.split(), *options, "--out", "run"]) == 0
+    CustomLearner.choices.pop("solved_only")
+    log = read_training_log(tmp_path / "run" / LOG)
+    assert log.start.configuration["learner"] == {"name": "solved_only", "turns": 20}
     for line in log.updates:
         assert 0 < line.values["rollout/success"] < 1
         assert 0 < line.values["tokens/trained"] < line.values["tokens/response"]

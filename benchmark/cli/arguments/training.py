@@ -118,7 +118,7 @@ def _add_policy(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", sca
         action="append",
         default=[],
         metavar="MODULE",
-        help="a module or .py file with custom advantages or clipping rules; repeatable",
+        help="a module or .py file with custom advantages, clipping rules or learners; repeatable",
     )
     parser.add_argument(
         "--chat-template-kwargs",

@@ -72,7 +72,9 @@ def test_a_plugin_may_bring_the_choices_of_another_module(
 def test_what_adds_no_choice_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rank.py"
     path.write_text("class Rank: pass\n")
-    message = "adds no choice: it needs a subclass of Advantage or Clipping with name: Literal"
+    message = (
+        "adds no choice: it needs a subclass of Advantage, Clipping or CustomLearner with name"
+    )
     for name in (str(path), "json.tool"):
         with pytest.raises(UserError, match=f"--plugin {name} {message}"):
             load_plugin(name)

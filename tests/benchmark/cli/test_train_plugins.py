@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from baselines.algorithms.advantage.base import Advantage
+from baselines.algorithms.custom_learner import CustomLearner
 from baselines.algorithms.plugins import load_plugins
 from baselines.config.layers import resolve
 from baselines.inits.registry import read_registry
@@ -17,7 +18,7 @@ from benchmark.cli.main import EXIT_USER_ERROR, main
 from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
 from tasks.errors import UserError
 from tests.support.training.logs import start_line, update_line, write_log
-from tests.support.training.plugins import LONGER, RANK, RECIPE, sha256_of
+from tests.support.training.plugins import EARLY_TURNS, LONGER, RANK, RECIPE, sha256_of
 from tests.support.training.runs import SMALL
 
 
@@ -120,6 +121,58 @@ def test_a_run_without_plugins_has_no_such_field(tmp_path: Path) -> None:
     start = json.loads((tmp_path / "run" / LOG).read_text().splitlines()[0])
     assert "plugins" not in start
     assert "plug-in" not in (tmp_path / "run" / "config.yaml").read_text()
+
+
+@pytest.fixture
+def early(place: Path) -> Iterator[tuple[str, str]]:
+    """A plug-in with a learner, and the recipe in the folder names it."""
+    (place / "early.py").write_text(EARLY_TURNS)
+    (place / "ranked.yaml").write_text(
+        RECIPE.replace("rank}", "grpo}") + "learner: {name: early_turns, turns: 1}\n"
+    )
+    yield "--plugin", str(place / "early.py")
+    CustomLearner.choices.pop("early_turns", None)
+
+
+@pytest.mark.slow
+def test_a_custom_learner_is_part_of_a_run(place: Path, early: tuple[str, str]) -> None:
+    assert train(place, *early) == 0
+    start, update = map(json.loads, (place / "run" / LOG).read_text().splitlines()[:2])
+    assert start["configuration"]["learner"] == {"name": "early_turns", "turns": 1}
+    assert start["plugins"] == {"early.py": sha256_of(EARLY_TURNS)}
+    assert update["policy/optimizer_steps"] > 0
+    assert train(place, *early, "--out", str(place / "none"), "--set", "learner.turns=0") == 0
+    update = json.loads((place / "none" / LOG).read_text().splitlines()[1])
+    assert update["policy/optimizer_steps"] == 0
+    log = read_training_log(place / "run" / LOG)
+    command = train_command(log, "out", load_plugins(early[1:]))
+    (recipe,) = command.files.values()
+    assert "learner:\n  name: early_turns\n  turns: 1\n" in recipe
+
+
+@pytest.mark.slow
+def test_a_custom_learner_goes_with_a_track(
+    place: Path, early: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["train", "--track", "sokoban-stress", "--recipe", str(place / "ranked.yaml"), *early]
+    assert main([*words, "--dry-run"]) == 0
+    (place / "early.py").write_text(EARLY_TURNS.replace("rows[row].turn <", "rows[row].turns <"))
+    line = refused(capsys, main([*words, "--dry-run"]))
+    assert (
+        "the learner early_turns (EarlyTurns) raises AttributeError: 'Row' object has no attribute "
+        f"'turns' ({place / 'early.py'}, line 15)" in line
+    )
+
+
+def test_a_learner_without_its_class_is_refused(
+    place: Path, early: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = refused(capsys, train(place))
+    assert "learner.name: there is no 'early_turns'; there are none" in line
+    assert line.endswith("(your own class needs --plugin FILE.py)")
+    (place / "early.py").write_text(EARLY_TURNS.replace("    learner = EarlyTurnsLearner\n", ""))
+    line = refused(capsys, train(place, *early))
+    assert "EarlyTurns lacks learner = CLASS, a subclass of Learner" in line
 
 
 def test_mistakes_are_one_line(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

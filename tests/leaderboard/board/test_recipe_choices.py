@@ -57,6 +57,7 @@ def test_hashes_tell_constants_apart_and_nothing_else(tmp_path: Path) -> None:
         return [place for place in range(5) if pair[0][place] != pair[1][place]]
 
     grpo = resolved("grpo")
+    assert differ(grpo, grpo | {"learner": {"name": "early_turns"}}) == [4]
     assert differ(grpo, resolved("grpo_st")) == [2]
     assert 0 in differ(grpo, resolved("dr_grpo"))
     assert 0 in differ(grpo, resolved("agentrl"))
@@ -99,6 +100,11 @@ def test_nothing_is_guessed_from_the_recipes_name(tmp_path: Path) -> None:
             choices_with("8 \u00d7 4 episodes, 1 update, 2 epochs, KL 0.01"),
         ),
         (setting(kl={"coef": 0}), choices_with("8 \u00d7 4 episodes, 1 update, 2 epochs, no KL")),
+        (
+            setting(learner={"name": "early_turns"}),
+            choices_with("8 \u00d7 4 episodes, 1 update, 2 epochs, no KL, learner early_turns"),
+        ),
+        (setting(learner="mine"), UNKNOWN),
         (setting(kl={"coef": "much"}), UNKNOWN),
         (setting(rollout={"groups": 8}), UNKNOWN),
         (setting(rollout={"groups": -8, "group_size": 4}), UNKNOWN),
