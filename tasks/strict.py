@@ -1,10 +1,16 @@
 """Strict schemas for external input, and one-line messages about violations."""
 
+from pathlib import Path
 from typing import Any, Final
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from tasks.errors import UserError, os_error_as
+from tasks.texts import first_line, on_one_line
+
+MAX_YAML: Final = 2**20
+"""Longest accepted YAML file, in bytes."""
 _DIGITS: Final = 20
 """Of a number of 64 bits, with its sign."""
 # The loader of libyaml is eight times as fast.
@@ -48,9 +54,42 @@ def parse_yaml(text: str) -> Any:
     """Parse YAML without aliases of Python objects.
 
     Raises:
-        yaml.YAMLError: It is not YAML, or a mapping has a key twice.
+        yaml.YAMLError: It is not YAML, a mapping has a key twice, or a number or date in it cannot
+            be one.
     """
-    return yaml.load(text, _Loader)  # noqa: S506 - it is a safe loader
+    try:
+        return yaml.load(text, _Loader)  # noqa: S506 - it is a safe loader
+    except ValueError as error:
+        raise yaml.YAMLError(str(error)) from error
+
+
+def read_yaml(path: Path) -> Any:
+    """The content of a YAML file of at most `MAX_YAML` bytes.
+
+    Raises:
+        UserError: It cannot be read, is too long, or is not YAML; line and column are named.
+    """
+    with os_error_as(f"{path} cannot be read"), path.open("rb") as file:
+        content = file.read(MAX_YAML + 1)
+    if len(content) > MAX_YAML:
+        raise UserError(f"{path} is longer than {MAX_YAML:,} bytes")
+    try:
+        return parse_yaml(content.decode())
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} cannot be read: not UTF-8 text") from error
+    except yaml.YAMLError as error:
+        raise UserError(not_yaml(path, error)) from error
+
+
+def not_yaml(path: Path, error: Exception) -> str:
+    """What a parser says of a YAML file, as one line with the place.
+
+    PyYAML calls every text `<unicode string>` and spreads the place over several lines.
+    """
+    mark = getattr(error, "problem_mark", None)
+    where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+    reason = getattr(error, "problem", None) or first_line(error)
+    return f"{path}{where} is not valid YAML: {on_one_line(reason)}"
 
 
 def whole_number(digits: str) -> int:

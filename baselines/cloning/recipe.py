@@ -3,13 +3,12 @@
 from pathlib import Path
 from typing import Annotated, Self
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from baselines.cloning.tiny_models import TinyModelConfig
 from baselines.inits.registry import INITS
 from tasks.errors import UserError, suggestion
-from tasks.strict import first_fault, parse_yaml
+from tasks.strict import first_fault, read_yaml
 
 
 class _Strict(BaseModel):
@@ -283,8 +282,6 @@ def read_recipe(path: Path) -> BCRecipe:
         UserError: It is not a valid recipe; the field is named.
     """
     try:
-        return BCRecipe.model_validate(parse_yaml(path.read_text("utf-8")))
+        return BCRecipe.model_validate(read_yaml(path))
     except ValidationError as error:
         raise UserError(f"{path} is not a recipe: {first_fault(error)}") from error
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UserError(f"{path} cannot be read: {error}") from error

@@ -18,7 +18,8 @@ from baselines.algorithms.part import Choice, Part
 from benchmark.logs.lines import Word
 from tasks.errors import UserError, suggestion
 from tasks.registry import load_task, task_names
-from tasks.strict import parse_yaml
+from tasks.strict import parse_yaml, read_yaml
+from tasks.texts import first_line
 
 if TYPE_CHECKING:
     from baselines.config.schema import TrainConfig
@@ -237,7 +238,7 @@ def _setting(text: str) -> Settings:
     try:
         parsed: Any = parse_yaml(value)
     except yaml.YAMLError as error:
-        why = getattr(error, "problem", None) or "not YAML"
+        why = getattr(error, "problem", None) or first_line(error)
         raise UserError(f"--set {text}: the value is not valid: {why}") from error
     for part in reversed(key.split(".")):
         parsed = {part: parsed}
@@ -289,12 +290,7 @@ def read_settings(path: Path) -> Settings:
     Raises:
         UserError: It cannot be read or holds something else.
     """
-    try:
-        content = parse_yaml(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        # YAML's parser shows the place on lines of their own.
-        reason = " ".join(str(error).split())
-        raise UserError(f"{path} cannot be read: {reason}") from error
+    content = read_yaml(path)
     if not isinstance(content, dict):
         raise UserError(f"{path} must contain settings, like the shipped files")
     return content

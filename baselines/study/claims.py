@@ -6,11 +6,10 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from baselines.config.layers import RECIPES, names
-from baselines.study.schema import read_yaml
 from baselines.tracks.registry import track_names
 from benchmark.logs.lines import Word
 from tasks.errors import UserError, suggestion
-from tasks.strict import Strict, first_fault
+from tasks.strict import Strict, first_fault, read_yaml
 
 LEAST_SEEDS: Final = 3
 """Seeds of every method without which nothing is decided."""

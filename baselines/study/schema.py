@@ -10,19 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, Self
 
-import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from baselines.config.layers import RECIPES, YAML, names
 from benchmark.logs.lines import Word
 from benchmark.submissions.format.faults import faults_of
 from tasks.errors import UserError, suggestion
-from tasks.strict import Strict, parse_yaml
+from tasks.strict import Strict, read_yaml
 
 TABLE = Path(__file__).parents[1] / "studies" / "table.yaml"
 """The shipped study."""
-MAX_FILE = 2**20
-"""Longest accepted file, in bytes."""
 INIT: Final = "init"
 """Stands for a recipe where nothing was trained: the panel played with the init."""
 SEEDS = (0, 1, 2)
@@ -179,26 +176,6 @@ def _fault(error: ValidationError, content: object, folder: Path) -> str:
 def custom_names(study: Study) -> tuple[str, ...]:
     """Names of a study's own recipes, in the order of their files."""
     return tuple(Path(file).stem for file in study.recipes)
-
-
-def read_yaml(path: Path) -> object:
-    """The content of a YAML file of bounded size.
-
-    Raises:
-        UserError: It cannot be read, is too long, or is not YAML.
-    """
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_FILE + 1)
-        if len(content) > MAX_FILE:
-            raise UserError(f"{path} is longer than {MAX_FILE} bytes")
-        return parse_yaml(content.decode())
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise UserError(f"{path} cannot be read: {reason}") from error
-    except yaml.YAMLError as error:
-        # YAML's parser shows the place on lines of its own.
-        raise UserError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
 
 
 def cells_of(study: Study) -> tuple[Cell, ...]:

@@ -18,6 +18,7 @@ from benchmark.submissions.format.schema import (
     wrong_for_kind,
 )
 from tasks.errors import UserError, os_error_as
+from tasks.strict import not_yaml
 from tasks.texts import on_one_line
 
 MAX_ABOUT: Final = 2**16
@@ -124,16 +125,8 @@ def _yaml(path: Path) -> dict[str, Any]:
         about = read_plain_yaml(content.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not valid YAML: it is not UTF-8; save it as UTF-8") from error
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise UserError(
-            f"{path}{where} is not valid YAML: "
-            f"{on_one_line(error.problem or 'unknown fault')}; quote texts with "
-            "special characters"
-        ) from error
     except (yaml.YAMLError, ValueError) as error:
-        raise UserError(f"{path} is not valid YAML: {on_one_line(str(error))}; fix it") from error
+        raise UserError(f"{not_yaml(path, error)}; quote texts with special characters") from error
     if not isinstance(about, dict):
         raise UserError(f"{path} must be lines of the form `name: ...` (see submissions/README.md)")
     return about

@@ -12,11 +12,10 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-import yaml
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from tasks.errors import UserError
-from tasks.strict import Strict, first_fault, parse_yaml
+from tasks.strict import Strict, first_fault, read_yaml
 
 FOLDER: Final = Path(__file__).parents[1] / "reference"
 NOTES: Final = "notes.yaml"
@@ -166,11 +165,9 @@ def task_notes(folder: Path = FOLDER) -> dict[str, str]:
 
 def _read(path: Path, schema: Any) -> Any:
     try:
-        return TypeAdapter(schema).validate_python(parse_yaml(path.read_text("utf-8")))
+        return TypeAdapter(schema).validate_python(read_yaml(path))
     except ValidationError as error:
         raise UserError(f"{path}: {first_fault(error)}") from error
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UserError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
 
 
 @dataclass(frozen=True, slots=True)

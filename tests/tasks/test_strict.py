@@ -1,13 +1,15 @@
 """One-line messages about violations of a schema."""
 
 import json
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 import yaml
 from pydantic import ValidationError
 
-from tasks.strict import Strict, first_fault, parse_yaml
+from tasks.errors import UserError
+from tasks.strict import MAX_YAML, Strict, first_fault, parse_yaml, read_yaml
 
 
 class Versioned(Strict):
@@ -56,3 +58,33 @@ def test_a_key_that_is_given_twice_is_refused_and_one_that_overrides_a_merged_on
     assert found["c"] == {"x": 2, "y": 3}
     with pytest.raises(yaml.MarkedYAMLError, match="'x' is given twice"):
         parse_yaml(MERGED + "e: {<<: *a, x: 1, x: 2}")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a: [1,\nb: 2\n", ", line 3, column 1 is not valid YAML: did not find"),
+        (b"a: 1\na: 2\n", ", line 2, column 1 is not valid YAML: 'a' is given twice"),
+        (b"a: \x00", " is not valid YAML: unacceptable character #x0000: control"),
+        (b"a: 2026-02-30\n", " is not valid YAML: day is out of range for month"),
+        (b"a: " + b"9" * 5000, " is not valid YAML: Exceeds the limit (4300 digits)"),
+        (b"a: \xff", " cannot be read: not UTF-8 text"),
+        (b"#" * MAX_YAML + b"\n", " is longer than 1,048,576 bytes"),
+    ],
+)
+def test_a_file_that_is_not_yaml_is_one_line_with_the_place(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
+    path = tmp_path / "file.yaml"
+    path.write_bytes(content)
+    with pytest.raises(UserError) as refused:
+        read_yaml(path)
+    line = str(refused.value)
+    assert line.startswith(f"{path}{message}")
+    assert "\n" not in line
+    assert "unicode string" not in line
+
+
+def test_a_yaml_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"none\.yaml cannot be read: No such file or directory$"):
+        read_yaml(tmp_path / "none.yaml")

@@ -13,8 +13,7 @@ from benchmark.submissions.format.plain_yaml import read_plain_yaml
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.folder import MAX_SUBMISSION, read_plain
 from tasks.errors import UserError
-from tasks.strict import Strict, first_fault
-from tasks.texts import first_line
+from tasks.strict import Strict, first_fault, not_yaml
 
 RERUN: Final = "reruns.yaml"
 """Where none of the entries can touch it; maintainers write it."""
@@ -194,4 +193,4 @@ def read_reruns(submissions: Path) -> dict[str, tuple[Rerun, ...]]:
     except ValidationError as error:
         raise UserError(f"{path}: {first_fault(error)}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise UserError(f"{path} cannot be read: {first_line(error)}") from error
+        raise UserError(not_yaml(path, error)) from error

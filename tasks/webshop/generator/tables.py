@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-import yaml
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -21,7 +20,7 @@ from pydantic import (
 )
 
 from tasks.errors import UserError
-from tasks.strict import first_fault, parse_yaml
+from tasks.strict import first_fault, read_yaml
 from tasks.webshop.generator.wording import headline, slots_of, title_case
 
 DEPARTMENTS = Path(__file__).parent / "departments"
@@ -277,13 +276,10 @@ def read_table(path: Path, form: type[T]) -> T:
 
     Raises:
         UserError: It is not valid YAML, or a field is not what it should be; the file and the field
-        are
-            named.
+            are named.
     """
     try:
-        return form.model_validate(parse_yaml(path.read_text("utf-8")))
-    except yaml.YAMLError as error:
-        raise UserError(f"{path.name} is not valid YAML: {' '.join(str(error).split())}") from error
+        return form.model_validate(read_yaml(path))
     except ValidationError as error:
         raise UserError(f"{path.name}: {first_fault(error)}") from error
 

@@ -373,7 +373,7 @@ def test_demonstrations_are_the_experts_and_always_the_same() -> None:
     ("text", "message"),
     [
         ("task: sokoban\n", "seed: Field required"),
-        ("{", "cannot be read"),
+        ("{", ", line 2, column 1 is not valid YAML: "),
         ("[]", "is not a recipe: Input should be"),
     ],
 )

@@ -65,8 +65,11 @@ def test_a_scale_for_what_there_is_not_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("advantage: {name: [", "cannot be read: "),
-        ("kl: {coef: 1}\nclipping: {name: ppo}\nkl: {place: loss}\n", "'kl' is given twice in"),
+        ("advantage: {name: [", ", line 2, column 1 is not valid YAML: "),
+        (
+            "kl: {coef: 1}\nclipping: {name: ppo}\nkl: {place: loss}\n",
+            ", line 3, column 1 is not valid YAML: 'kl' is given twice",
+        ),
         ("just a text", "must contain settings, like the shipped files"),
         ("", "must contain settings, like the shipped files"),
         (

@@ -160,7 +160,7 @@ def test_wrong_custom_methods_are_refused_in_one_line(
         ("[{tracks: [t], recipes: [grpo], more_seeds: {grpo: [2]}}]", "grpo has seed 2 twice"),
         ("[{tracks: [../t], recipes: [grpo]}]", "blocks.0.tracks.0: may only contain letters"),
         ("[]", "blocks: must not be empty"),
-        ("[", "is not valid YAML"),
+        ("[", "study.yaml, line 3, column 1 is not valid YAML: "),
     ],
 )
 def test_a_wrong_study_file_is_refused_in_one_line(

@@ -278,7 +278,7 @@ def test_a_file_that_is_not_a_track_is_one_line(
 
 def test_a_file_that_is_not_yaml_is_one_line(folder: Path) -> None:
     (folder / "small.yaml").write_text("settings: [")
-    assert fault().startswith(f"{folder}/small.yaml cannot be read: while parsing")
+    assert fault().startswith(f"{folder}/small.yaml, line 2, column 1 is not valid YAML: ")
 
 
 @pytest.mark.parametrize(

@@ -178,7 +178,7 @@ def test_a_file_that_breaks_the_schema(tmp_path: Path) -> None:
         "rows: [{method: a, values: [1, 2]}]": "as many values as columns",
         "rows: [{method: a, values: [.nan]}]": "finite number",
         "rows: [{method: a, values: [1], seed: 1}]": "Extra inputs",
-        "rows: [{": "cannot be read",
+        "rows: [{": "line 8, column 1 is not valid YAML",
     }
     for number, (rows, message) in enumerate(faults.items()):
         folder = tmp_path / str(number)

@@ -123,7 +123,7 @@ def test_mistakes_are_named(tmp_path: Path, change: dict[str, Any], message: str
 def test_what_is_no_yaml_is_named(tmp_path: Path) -> None:
     path = tmp_path / "light.yaml"
     path.write_text("kinds: [", "utf-8")
-    with pytest.raises(UserError, match=r"^light\.yaml is not valid YAML: .*line 2"):
+    with pytest.raises(UserError, match=r"/light\.yaml, line 2, column 1 is not valid YAML: "):
         read_table(path, Department)
 
 
