@@ -6,15 +6,16 @@ chose for one task (GSPO's limits, say) stand in the scale. `recipes/README.md` 
 your own.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import yaml
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
-from baselines.algorithms.part import Choice, Part
+from baselines.algorithms.part import Part
+from baselines.config.faults import fault_text, first_fault, is_in
 from benchmark.logs.lines import Word
 from tasks.errors import UserError, suggestion
 from tasks.registry import load_task, task_names
@@ -34,8 +35,7 @@ Settings = dict[str, Any]
 
 _EITHER = {"optimization": ("mini_batch_rows", "mini_batches")}
 """Settings that say one thing in two ways: a layer that gives one replaces the other below it."""
-_SAME_WORD = 0.75
-"""How alike two words are of which one is a slip of the other, wherever it stands."""
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class _TaskScale(Part):
@@ -93,7 +93,7 @@ def resolve(
     # A scale names its preset for all recipes, also for those that it does not change.
     chosen = "preset" in method or "preset" in users
     whole = apply_layer(settings, users)
-    return check(whole, f"recipe {recipe} at scale {scale}", chosen_preset=chosen)
+    return check(whole, f"recipe {recipe} at scale {scale}", users, chosen_preset=chosen)
 
 
 def _of_mixture(sizes: Scale, tasks: Sequence[str]) -> Settings:
@@ -140,12 +140,15 @@ def read_recipe(recipe: str) -> Settings:
     return read_settings(file)
 
 
-def check(settings: Settings, where: str, chosen_preset: bool = True) -> "TrainConfig":
+def check(
+    settings: Settings, where: str, users: Mapping[str, Any] = _NONE, chosen_preset: bool = True
+) -> "TrainConfig":
     """Check settings against the schema.
 
     Args:
         settings: All layers as one.
         where: What they are of, for messages.
+        users: The user's own among them, which messages call `--set`.
         chosen_preset: A preset among them was chosen for this very run: it must change something.
 
     Raises:
@@ -168,7 +171,9 @@ def check(settings: Settings, where: str, chosen_preset: bool = True) -> "TrainC
                     f"{config.advantage.name}; remove it"
                 )
     except ValidationError as error:
-        raise UserError(f"{where}: {_first_fault(error, above)}") from error
+        fault = first_fault(error)
+        place = "--set" if is_in(users, fault) else where
+        raise UserError(f"{place}: {fault_text(fault, above)}") from error
     return config
 
 
@@ -314,112 +319,3 @@ def _scale(path: Path) -> Scale:
                     f"values{suggestion(recipe, names(RECIPES))}"
                 )
     return scale
-
-
-def _first_fault(error: ValidationError, settings: Settings) -> str:
-    """The first thing that is wrong with settings, what is unknown before anything else."""
-    faults = error.errors(include_url=False, include_input=False)
-    unknown = [fault for fault in faults if fault["type"] == "extra_forbidden"]
-    fault = (unknown or faults)[0]
-    path = [str(part) for part in fault["loc"]]
-    key = ".".join(path)
-    if unknown:
-        return f"there is no {key}{_near_key(path, settings)}"
-    if fault["type"] == "union_tag_invalid":
-        found = fault["ctx"]["tag"]
-        near = suggestion(found, _choices(key))
-        return f"{key}.name: there is no {found!r}{near} (your own class needs --plugin FILE.py)"
-    if fault["type"] == "union_tag_not_found":
-        return f"{key}.name is missing{suggestion('', _choices(key))}"
-    if key and fault["type"] in ("model_attributes_type", "model_type", "dataclass_type"):
-        return f"{key}: has keys of its own; write {key}: {{KEY: VALUE}}, or --set {key}.KEY=VALUE"
-    if fault["type"] == "missing":
-        return f"{key} is missing{_needed(key)}"
-    reason = fault["msg"].removeprefix("Value error, ")
-    return f"{key}: {reason}" if key else reason
-
-
-def _needed(key: str) -> str:
-    """The end of a "missing" message: what a recipe needs, if it is one of these."""
-    from baselines.config.schema import TrainConfig
-
-    needed = [name for name, field in TrainConfig.model_fields.items() if field.is_required()]
-    return f"; a recipe needs {', '.join(needed)}" if key in needed else ""
-
-
-def _near_key(path: list[str], settings: Settings) -> str:
-    """The end of an "unknown key" message.
-
-    The same word in another place, or what was set below it; else the nearest word, in its own
-    place before others; else all keys of its place.
-    """
-    from baselines.config.schema import TrainConfig
-
-    keys = tuple(_keys(TrainConfig, settings))
-    word, leaf = path[-1], _leaf(path, settings)
-    place = "".join(f"{part}." for part in path[:-1])
-    inside = [key.removeprefix(place) for key in keys if key.startswith(place)]
-    siblings = tuple(key for key in inside if "." not in key)
-    found = _ending_in(word, keys) or _ending_in(leaf[-1], keys)
-    if not found and not get_close_matches(word, siblings, n=1, cutoff=_SAME_WORD):
-        words = {key.rpartition(".")[2] for key in keys}
-        for close in get_close_matches(leaf[-1], words, n=1, cutoff=_SAME_WORD):
-            found = _ending_in(close, keys)
-    if not found:
-        return suggestion(word, siblings)
-    # One word can stand in several places.
-    close_places = get_close_matches(".".join(leaf), found, n=3, cutoff=0.6)
-    return f"; did you mean {' or '.join(close_places or found)}?"
-
-
-def _ending_in(word: str, keys: Sequence[str]) -> list[str]:
-    """Keys whose last word is this one, or has these initials."""
-    last = {key: key.rpartition(".")[2] for key in keys}
-    short = {
-        key: "".join(part[0] for part in name.split("_"))
-        for key, name in last.items()
-        if "_" in name
-    }
-    return [key for key in keys if word in (last[key], short.get(key))]
-
-
-def _leaf(path: list[str], settings: Settings) -> list[str]:
-    """A path, and what was set below it as long as that is one setting."""
-    value: Any = settings
-    for part in path:
-        value = value.get(part, {}) if isinstance(value, Mapping) else {}
-    whole = list(path)
-    while isinstance(value, Mapping) and len(value) == 1:
-        ((word, value),) = value.items()
-        whole.append(str(word))
-    return whole
-
-
-def _keys(model: type[BaseModel], settings: Any) -> Iterator[str]:
-    """All keys of a schema, dotted, those of parts before what is in them."""
-    for name, field in model.model_fields.items():
-        yield name
-        value = settings.get(name) if isinstance(settings, Mapping) else None
-        chosen = value.get("name") if isinstance(value, Mapping) else None
-        inner = _model(field.annotation, chosen)
-        if inner is not None:
-            yield from (f"{name}.{key}" for key in _keys(inner, value))
-
-
-def _choices(key: str) -> tuple[str, ...]:
-    """Names of what can be chosen in a dimension."""
-    from baselines.config.schema import TrainConfig
-
-    dimension = _model(TrainConfig.model_fields[key].annotation, None)
-    assert dimension is not None and issubclass(dimension, Choice)
-    return tuple(dimension.choices)
-
-
-def _model(annotation: Any, name: str | None) -> type[BaseModel] | None:
-    """The schema that an annotation stands for; of a dimension, the choice of that name."""
-    for model in (annotation, *get_args(annotation)):
-        if isinstance(model, type) and issubclass(model, Choice):
-            return model.choices.get(str(name), model)
-        if isinstance(model, type) and issubclass(model, BaseModel):
-            return model
-    return None

@@ -109,7 +109,7 @@ def track_config(
     else:
         rate, origin = rule.rates[0], None
     settings = apply_layer(settings_on_track(track, recipe, rate), users)
-    return check(settings, f"recipe {recipe} on track {track.name}"), origin
+    return check(settings, f"recipe {recipe} on track {track.name}", users), origin
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,8 +96,20 @@ def test_another_choice_of_a_dimension_takes_nothing_from_the_old_one() -> None:
 )
 def test_a_wrong_setting_is_named(own: str, message: str) -> None:
     line = fault(own)
-    assert line.startswith("recipe sampo at scale tiny: ")
+    assert line.startswith("--set: ")
     assert message in line
+
+
+def test_a_fault_of_the_recipe_is_not_one_of_its_neighbors_from_the_command_line(
+    tmp_path: Path,
+) -> None:
+    recipe = write(
+        tmp_path / "mine.yaml",
+        {"advantage": {"name": "grop"}, "clipping": {"name": "ppo"}, "aggregation": "token-mean"},
+    )
+    line = fault("advantage.lam=0.9", "rollout.groups=3", recipe=recipe)
+    assert line.startswith(f"recipe {recipe} at scale tiny: advantage.name: there is no 'grop'")
+    assert fault("rollout.group_size=1").startswith("recipe sampo at scale tiny: gigpo compares")
 
 
 @pytest.mark.parametrize("own", ["rollout.groups", "=3", "rollout.=3", ".groups=3", "a..b=3", ""])

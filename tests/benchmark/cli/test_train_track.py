@@ -255,7 +255,7 @@ def test_a_custom_recipe_has_a_tuned_rate_by_its_name_where_results_are_given(
         ),
         (["--init", "tiny-sokoban", "--task", "sokoban"], "--init, --task beside --track: small"),
         (["--recipe", "gpro"], "there is no recipe 'gpro'; did you mean gspo, grpo or gigpo"),
-        (["--set", "kl.coeff=1"], "recipe grpo on track small: there is no kl.coeff"),
+        (["--set", "kl.coeff=1"], "--set: there is no kl.coeff"),
     ],
 )
 def test_a_mistake_is_one_line(
