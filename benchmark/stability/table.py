@@ -2,14 +2,13 @@
 
 import json
 import math
-import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
 from benchmark.logs.equal_progress import equal_text
-from benchmark.logs.foreign import Reading
+from benchmark.logs.foreign import Reading, listed, success_advice
 from benchmark.logs.lines import Start
 from benchmark.stability.comparison import RecipeComparison
 from benchmark.stability.definitions import DEFINITIONS
@@ -20,7 +19,7 @@ from benchmark.stability.unequal_settings import unequal_settings
 from benchmark.stats.bootstrap import BootstrapInterval
 from benchmark.stats.formatting import collapses_text, percent_text, range_text
 from benchmark.stats.survival import EventOutcome, SurvivalCurve
-from tasks.texts import ELLIPSIS, on_one_line, printable
+from tasks.texts import on_one_line, printable
 
 COLUMNS: Final = (
     "collapse_rate", "final_success", "worst_seed", "max_drawdown", "retention", "mismatch_p95",
@@ -43,13 +42,7 @@ JSON_VERSION: Final = 1
 _LABEL = 30
 _WIDTH = 100
 _HEAD = 11
-_SUCCESS: Final = re.compile(
-    r"^(eval|val|valid|validation|test)[-_/.].*(success|acc|reward|score|pass|mean@)", re.IGNORECASE
-)
-"""Fields of other trainers that may be the validation success."""
 _IN_TRAINING = "rollout/success"
-_SHOWN = 12
-"""Names of unknown fields that the terminal lists."""
 
 
 def shown(name: str, value: float | None) -> str:
@@ -252,19 +245,12 @@ def _log_lines(one: LoggedRun, stability: RunStability) -> Iterator[str]:
     if stability.success_curve is None:
         there = _IN_TRAINING in run.curves
         other = f", or use the training success (--success {_IN_TRAINING})" if there else ""
-        judged = [name for name in run.unknown if _SUCCESS.search(name)]
-        perhaps = f", perhaps {_listed(judged)}" if judged else ""
-        give = f"give its field (--map validation/success=FIELD){perhaps}{other}"
-        yield f"  no validation success: {give}"
+        yield f"  no validation success: {success_advice(run.unknown)}{other}"
     for text in conditions(reading):
         yield f"  {text}"
     if run.unknown:
-        yield f"  {len(run.unknown)} unknown: {_listed(run.unknown)}"
+        yield f"  {len(run.unknown)} unknown: {listed(run.unknown)}"
     yield f"  {len(run.missing)} metrics are not in the log; --json and --out list them"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join([*names[:_SHOWN], *([ELLIPSIS] if len(names) > _SHOWN else [])])
 
 
 def conditions(reading: Reading) -> Iterator[str]:

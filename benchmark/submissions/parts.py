@@ -8,9 +8,10 @@ from typing import Final
 from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.evaluation.run_folder import read_run
-from benchmark.logs.foreign import Found, Meaning, find, own_words, readings
+from benchmark.logs.foreign import Found, Meaning, find, own_words, readings, success_advice
 from benchmark.logs.training_log import TrainingLog, find_log, read_training_log
 from benchmark.models import ModelIdentity, folder_sha256
+from benchmark.stability.runs import run_stability
 from tasks.errors import UserError, suggestion
 
 CHECKPOINTS: Final = ("best", "last")
@@ -120,7 +121,8 @@ def _check_foreign(logs: Sequence[Found], count: int, own: Mapping[str, Meaning]
     """Check that logs of another trainer can be sent, before anything is written.
 
     Raises:
-        UserError: They are of several trainers, too many or too few, or one cannot be read.
+        UserError: They are of several trainers, too many or too few, or one cannot be read or
+            has no validation success.
     """
     kinds = sorted({log.format for log in logs})
     if len(kinds) > 1:
@@ -142,6 +144,12 @@ def _check_foreign(logs: Sequence[Found], count: int, own: Mapping[str, Meaning]
             raise UserError(
                 f"--map: {log.files[0]} has no values for {min(unused)!r}"
                 f"{suggestion(min(unused), there)}"
+            )
+        run = found[0].run
+        if run_stability(run).success_curve is None:
+            raise UserError(
+                f"{log.files[0]} has no validation success: {success_advice(run.unknown)}, or "
+                "leave the logs out"
             )
 
 

@@ -6,7 +6,7 @@ code that shows a name from a log escapes it.
 """
 
 from benchmark.logs.foreign.detect import FORMATS, Format, Found, find, readings
-from benchmark.logs.foreign.mapping import Meaning, own_words
+from benchmark.logs.foreign.mapping import Meaning, listed, own_words, success_advice
 from benchmark.logs.foreign.rows import Reading
 
 __all__ = [
@@ -16,6 +16,8 @@ __all__ = [
     "Meaning",
     "Reading",
     "find",
+    "listed",
     "own_words",
     "readings",
+    "success_advice",
 ]

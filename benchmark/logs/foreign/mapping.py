@@ -19,6 +19,7 @@ from typing import Final, Literal
 
 from benchmark.logs.metrics import METRICS, VALIDATION_METRICS
 from tasks.errors import UserError, suggestion
+from tasks.texts import ELLIPSIS
 
 Source = Literal["trl", "verl", "wandb", "tensorboard"]
 
@@ -144,6 +145,12 @@ _WHY_NOT: Final[Mapping[str, str]] = {
     "training/rollout_probs_diff_mean": "gaps of probabilities, not of their logarithms",
     "training/rollout_probs_diff_max": "gaps of probabilities, not of their logarithms",
 }
+_SUCCESS: Final = re.compile(
+    r"^(eval|val|valid|validation|test)[-_/.].*(success|acc|reward|score|pass|mean@)", re.IGNORECASE
+)
+"""Fields that may be the validation success."""
+_SHOWN: Final = 12
+"""Names of fields that a message lists."""
 _VERL_SCORE = re.compile(r"val/(.+/)?test_score(/.+)?|val-core/.+/(reward|score)/mean@\d+")
 
 
@@ -181,6 +188,22 @@ def unmapped_reason(field: str) -> str | None:
     if _VERL_SCORE.fullmatch(field):
         return _REWARD
     return _WHY_NOT.get(field.removeprefix("train/"))
+
+
+def success_advice(unknown: Sequence[str]) -> str:
+    """What to do about a log without a validation success.
+
+    Args:
+        unknown: Its fields without a meaning.
+    """
+    judged = [name for name in unknown if _SUCCESS.search(name)]
+    perhaps = f", perhaps {listed(judged)}" if judged else ""
+    return f"give its field (--map validation/success=FIELD){perhaps}"
+
+
+def listed(fields: Sequence[str]) -> str:
+    """The first names of fields, for messages."""
+    return ", ".join([*fields[:_SHOWN], *([ELLIPSIS] if len(fields) > _SHOWN else [])])
 
 
 def own_words(options: Sequence[str]) -> dict[str, Meaning]:

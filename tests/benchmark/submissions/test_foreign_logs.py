@@ -168,6 +168,11 @@ def test_two_logs_of_one_training(copy: Copy) -> None:
     [
         (("log-0",), [MAP], "there are runs of 2 checkpoints but 1 training logs"),
         (("log-0", "log-1"), ["validation/success=eval_solved"], "no values for 'eval_solved'"),
+        (
+            ("log-0", "log-1"),
+            [],
+            rf"no validation success: give its field .*, perhaps {SOLVED}, or",
+        ),
         ((), [MAP], "there is no log of another trainer"),
         (("nothing", "log-1"), [MAP], "nothing does not exist"),
     ],
