@@ -6,13 +6,15 @@ equal updates alone gives them away for nothing.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Final, Literal
 
 import numpy as np
 
 from benchmark.logs.curves import RunCurves
 from benchmark.stats.arrays import Values
-from benchmark.stats.formatting import percent_text
+from benchmark.stats.formatting import columns_text, percent_text
+from tasks.texts import counted, printable
 
 By = Literal["updates", "episodes", "seconds"]
 BY: Final[tuple[By, ...]] = ("updates", "episodes")
@@ -132,34 +134,53 @@ def _only_init(place: Values, limit: float) -> bool:
     return bool(place[0] == 0 and limit > 0 and not (place[1:] <= limit).any())
 
 
-def equal_text(
+@dataclass(frozen=True, slots=True)
+class EqualRows:
+    """Mean success of recipes over their seeds, at equal updates and at equal episodes.
+
+    Attributes:
+        heads: What is equal, such as `15 updates` and `960 episodes`.
+        rows: A cell for each of them, by label of the recipe, which is foreign text.
+    """
+
+    heads: tuple[str, ...]
+    rows: Mapping[str, tuple[str, ...]]
+
+    def text(self, head: str) -> str:
+        """The table for the terminal.
+
+        Args:
+            head: Of the labels.
+        """
+        lines = [[printable(label), *cells] for label, cells in self.rows.items()]
+        return columns_text([[head, *self.heads]], lines)
+
+
+def equal_rows(
     recipes: Mapping[str, Sequence[RunCurves]], names: Sequence[str] | None = None
-) -> str:
-    """What recipes come to at equal updates and at equal episodes: mean success over their seeds.
+) -> EqualRows | None:
+    """What recipes come to at equal updates and at equal episodes.
 
     Args:
-        recipes: Runs of every recipe, by its label, which is foreign text.
+        recipes: Runs of every recipe, by its label.
         names: Name of each run's curve of success, in the same order.
 
     Returns:
-        A line for each; what cannot be said is left out. Empty for a single recipe.
+        What can be said of them; None if nothing can be, and for a single recipe.
     """
-    if len(recipes) < 2:
-        return ""
     together = [run for runs in recipes.values() for run in runs]
     curves = names or [SUCCESS] * len(together)
     progress = [progress_of(run, name) for run, name in zip(together, curves, strict=True)]
-    lines = []
-    for by in BY:
-        found = equal_success(progress, by)
-        if found is not None:
-            left = list(found.success)
-            parts = []
-            for label, runs in recipes.items():
-                own, left = left[: len(runs)], left[len(runs) :]
-                parts.append(f"{label} {percent_text(sum(own) / len(own))}")
-            lines.append(f"success after {found.limit:,} {by} each: {', '.join(parts)}")
-    return "\n".join(lines)
+    columns = [found for by in BY if (found := equal_success(progress, by))]
+    if len(recipes) < 2 or not columns:
+        return None
+    rows, at = {}, 0
+    for label, runs in recipes.items():
+        own = slice(at, at + len(runs))
+        rows[label] = tuple(percent_text(fmean(each.success[own])) for each in columns)
+        at += len(runs)
+    heads = (counted(f"{each.limit:,}", each.by.removesuffix("s")) for each in columns)
+    return EqualRows(tuple(heads), rows)
 
 
 def _last(run: RunCurves) -> int:

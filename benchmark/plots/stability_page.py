@@ -16,12 +16,14 @@ from benchmark.stability.table import (
     UNKNOWN,
     comparison_cells,
     conditions,
+    equal_rows_of,
     recipe_cells,
     run_cells,
     run_label,
     shown,
     shown_collapse,
     shown_outcome,
+    unequal_of,
 )
 from benchmark.stats.formatting import range_text
 from tasks.texts import counted
@@ -57,8 +59,17 @@ Halved: {{ halved }}.</p>
 <p>{{ iqm }}. {{ improvement }}: how likely a seed of {{ one.labels[0] }} is better than one of the
 recipe. {{ few_seeds }}</p>
 {{ table(comparison_heads, one.rows) }}
+{% if one.equal %}
+<p>Mean success after equal updates and equal episodes.</p>
+{{ table(one.equal_heads, one.equal) }}
+{% endif %}
 {% endfor %}
 {% if left_out %}<p>Not compared: {{ left_out }}.</p>{% endif %}
+{% for task, head, values in unequal %}
+<h2>{{ task }}: {{ head }}</h2>
+<p>Settings that do not have one value in all runs.</p>
+{{ table(["setting", "values"], values, 1) }}
+{% endfor %}
 <h2>All numbers</h2>
 <p>Median over seeds with its 95% bootstrap interval where the seeds can show one; in brackets the
 worst seed.</p>
@@ -119,7 +130,11 @@ def stability_page(rows: Sequence[Compared], comparisons: Comparisons) -> str:
         halved=DEFINITIONS["halved"].text,
         short_heads=["recipe", "seeds", *(DEFINITIONS[name].name for name in COLUMNS)],
         short=_short(rows),
-        comparisons=[_comparison(one) for one in comparisons.all],
+        comparisons=[_comparison(one, rows) for one in comparisons.all],
+        unequal=[
+            (task, found.head, [_Row(name, [values]) for name, values in found.values.items()])
+            for task, found in unequal_of(rows).items()
+        ],
         comparison_heads=["recipe", "seeds", "IQM", "95% interval", "P(first)", "95% interval"],
         iqm=_sentence("iqm"),
         improvement=DEFINITIONS["probability_of_improvement"].name.capitalize(),
@@ -135,9 +150,15 @@ def stability_page(rows: Sequence[Compared], comparisons: Comparisons) -> str:
     )
 
 
-def _comparison(one: RecipeComparison) -> dict[str, Any]:
-    rows = [_Row(label, comparison_cells(one, n)) for n, label in enumerate(one.labels)]
-    return {"tasks": one.tasks, "labels": one.labels, "rows": rows}
+def _comparison(one: RecipeComparison, rows: Sequence[Compared]) -> dict[str, Any]:
+    found = equal_rows_of(one, rows)
+    return {
+        "tasks": one.tasks,
+        "labels": one.labels,
+        "rows": [_Row(label, comparison_cells(one, n)) for n, label in enumerate(one.labels)],
+        "equal_heads": ["recipe", *found.heads] if found else [],
+        "equal": [_Row(*each) for each in found.rows.items()] if found else [],
+    }
 
 
 def _sentence(name: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from benchmark.logs.equal_progress import equal_text
+from benchmark.logs.equal_progress import EqualRows, equal_rows
 from benchmark.logs.foreign import Reading, listed, success_advice
 from benchmark.logs.lines import Start
 from benchmark.stability.comparison import RecipeComparison
@@ -15,9 +15,9 @@ from benchmark.stability.definitions import DEFINITIONS
 from benchmark.stability.recipes import Compared, Comparisons, LoggedRun
 from benchmark.stability.runs import RunStability
 from benchmark.stability.seeds import RecipeStability, SeedSummary
-from benchmark.stability.unequal_settings import unequal_settings
+from benchmark.stability.unequal_settings import UnequalSettings, unequal_settings
 from benchmark.stats.bootstrap import BootstrapInterval
-from benchmark.stats.formatting import collapses_text, percent_text, range_text
+from benchmark.stats.formatting import collapses_text, columns_text, percent_text, range_text
 from benchmark.stats.survival import EventOutcome, SurvivalCurve
 from tasks.texts import on_one_line, printable
 
@@ -126,10 +126,7 @@ def table_text(rows: Sequence[Compared]) -> str:
         ["", "", *((["", *name] if len(name) < height else name)[at] for name in names)]
         for at in range(height)
     ]
-    heads.append(["recipe", "seeds", *units])
-    widths = [max(len(line[at]) for line in [*heads, *lines]) for at in range(len(heads[0]))]
-    rule = ["-" * width for width in widths]
-    return "\n".join(_line(cells, widths) for cells in [*heads, rule, *lines])
+    return columns_text([*heads, ["recipe", "seeds", *units]], lines)
 
 
 def comparisons_text(comparisons: Comparisons) -> str:
@@ -150,34 +147,29 @@ def comparisons_text(comparisons: Comparisons) -> str:
     return "\n\n".join(parts)
 
 
-def equal_lines(rows: Sequence[Compared], comparisons: Comparisons) -> str:
-    """Recipes of every comparison at equal updates and at equal episodes; empty without any.
+def equal_rows_of(one: RecipeComparison, rows: Sequence[Compared]) -> EqualRows | None:
+    """Recipes of a comparison at equal updates and at equal episodes; None if nothing can be said.
 
     Args:
-        rows: What is compared.
-        comparisons: What they come to.
+        one: The comparison.
+        rows: What is compared, its recipes among it.
     """
     known = {row.label: row for row in rows}
-    lines = []
-    for one in comparisons.each:
-        group = [known[label] for label in one.labels]
-        names = [run.success_curve or "" for row in group for run in row.stability.runs]
-        runs = {printable(row.label): [each.run for each in row.runs] for row in group}
-        lines += [
-            _wrapped(f"{', '.join(one.tasks)}: {line}")
-            for line in equal_text(runs, names).splitlines()
-        ]
-    return "\n".join(lines)
+    if not set(one.labels) <= known.keys():
+        return None
+    group = [known[label] for label in one.labels]
+    names = [run.success_curve or "" for row in group for run in row.stability.runs]
+    return equal_rows({row.label: [each.run for each in row.runs] for row in group}, names)
 
 
-def unequal_lines(rows: Sequence[Compared]) -> str:
-    """Settings besides the method in which runs on a task differ, a line for each task."""
+def unequal_of(rows: Sequence[Compared]) -> Mapping[str, UnequalSettings]:
+    """Settings besides the method in which runs on a task differ, by task."""
     starts: dict[str, list[Start]] = {}
     for run in (each for row in rows for each in row.runs):
         if run.start is not None:
             starts.setdefault(run.task, []).append(run.start)
-    said = {task: unequal_settings(of_task) for task, of_task in starts.items()}
-    return "\n".join(_wrapped(printable(f"{task}: {text}")) for task, text in said.items() if text)
+    found = {task: unequal_settings(of_task) for task, of_task in starts.items()}
+    return {task: unequal for task, unequal in found.items() if unequal is not None}
 
 
 def comparison_cells(one: RecipeComparison, place: int) -> list[str]:
@@ -200,11 +192,8 @@ def _comparison_text(one: RecipeComparison) -> str:
         for place, label in enumerate(one.labels)
     ]
     heads = ["recipe", "seeds", "IQM", "95% interval", "P(first)", "95% interval"]
-    widths = [max(len(line[at]) for line in [heads, *lines]) for at in range(len(heads))]
     title = f"Final success on {', '.join(one.tasks)}; P(first): {first} is better than the recipe"
-    rule = ["-" * width for width in widths]
-    table = [_line(cells, widths) for cells in [heads, rule, *lines]]
-    return "\n".join([_wrapped(printable(title)), *table])
+    return f"{_wrapped(printable(title))}\n{columns_text([heads], lines)}"
 
 
 def legend_text() -> str:
@@ -385,9 +374,3 @@ def _unit(name: str) -> str:
 def _wrapped(line: str) -> str:
     return textwrap.fill(line, _WIDTH, subsequent_indent="    ", break_long_words=False,
                          break_on_hyphens=False)  # fmt: skip
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    first, *others = zip(cells, widths, strict=True)
-    line = first[0].ljust(first[1]) + "".join(f"  {cell:>{width}}" for cell, width in others)
-    return line.rstrip()

@@ -1,59 +1,85 @@
 """Settings, apart from those of the method, in which compared training runs differ."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from benchmark.flat import flat
 from benchmark.logs.lines import Start
 from benchmark.track_schema import FREE, LEARNING_RATE, METHOD
 from tasks.seeding import canonical_json
-from tasks.texts import ELLIPSIS, counted, cut, digest_text
+from tasks.texts import ELLIPSIS, counted, cut, digest_text, printable
 
 _APART: Final = (*METHOD, "recipe", "seed", "validation")
 """What may differ: the method, and how often a run was looked at."""
 _UPDATES: Final = "optimization.updates"
 _SCHEDULE: Final = "optimization.schedule"
-_SHOWN: Final = 6
+_SHOWN: Final = 12
+"""Settings that the terminal shows."""
 _VALUES: Final = 3
-"""Settings and values of one that are shown."""
+"""Values of one that are shown."""
 _MAX_TEXT: Final = 24
 """Characters of a value: a log may come from somebody else."""
 _UNSET: Final = "not set"
 
 
-def unequal_settings(starts: Sequence[Start]) -> str:
-    """What else than the method may explain a difference between runs, in one sentence.
+@dataclass(frozen=True, slots=True)
+class UnequalSettings:
+    """Settings that have not one value in all runs.
+
+    Attributes:
+        beside_methods: The methods differ, too.
+        values: Values of each, such as `1 or 2`, by dotted name. What some logs do not have comes
+            last, since logs leave defaults out. Names and values are foreign text.
+    """
+
+    beside_methods: bool
+    values: Mapping[str, str]
+
+    @property
+    def head(self) -> str:
+        """What the settings are."""
+        return "not only the method differs" if self.beside_methods else "settings that differ"
+
+    @property
+    def text(self) -> str:
+        """The first of them for the terminal, a line each below the head."""
+        shown = [(printable(name), printable(value)) for name, value in self.values.items()]
+        width = max(len(name) for name, _ in shown[:_SHOWN])
+        lines = [f"    {name:<{width}}  {value}" for name, value in shown[:_SHOWN]]
+        if more := len(shown) - len(lines):
+            lines.append(f"    and {counted(more, 'more setting')}")
+        return "\n".join([f"{self.head}:", *lines])
+
+
+def unequal_settings(starts: Sequence[Start]) -> UnequalSettings | None:
+    """What else than the method may explain a difference between runs.
 
     Args:
         starts: First lines of their logs.
 
     Returns:
-        The settings that have not one value in all logs; those that some logs do not have come
-        last, since logs leave defaults out. Empty if there is none, and for runs on one track,
-        which leaves nothing but the method and a tuned learning rate.
+        None if nothing does, and for runs on one track, which leaves nothing but the method and a
+        tuned learning rate.
     """
     tracks = {start.track.sha256 if start.track else None for start in starts}
     if len(tracks) == 1 and None not in tracks:
-        return ""
+        return None
     runs = [_settings(start) for start in starts]
     names = dict.fromkeys(name for run in runs for name in run)
     by_weight = sorted(names, key=lambda name: (name != LEARNING_RATE, not _in_all(name, runs)))
-    parts = [
-        f"{name} ({_values(name, runs)})"
+    values = {
+        name: _values(name, runs)
         for name in by_weight
         if len({canonical_json(run.get(name)) for run in runs}) > 1
-    ]
+    }
     inits = {(start.init.name, start.init.sha256): None for start in starts}
     if len(inits) > 1:
         same_name = len({name for name, _ in inits}) == 1
         texts = [digest_text(sha256) if same_name else name for name, sha256 in inits]
-        parts.insert(0, f"init ({_alternatives(texts)})")
-    if not parts:
-        return ""
-    more = f" and {counted(len(parts) - _SHOWN, 'more setting')}" if len(parts) > _SHOWN else ""
+        values = {"init": _alternatives(texts), **values}
     methods = {canonical_json(_method(start)) for start in starts}
-    head = "not only the method differs" if len(methods) > 1 else "settings that differ"
-    return f"{head}: {', '.join(parts[:_SHOWN])}{more}"
+    return UnequalSettings(len(methods) > 1, values) if values else None
 
 
 def _method(start: Start) -> list[Any]:

@@ -1,5 +1,6 @@
 """Formats rates, differences and tests in messages, tables and Markdown pages."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final
 
@@ -111,3 +112,18 @@ def p_digits(p_value: float) -> str:
 def p_text(p_value: float) -> str:
     """The same as the end of a sentence: `p = 0.012`, or `p < 0.001`."""
     return f"p = {p_value:.3f}" if p_value >= SMALLEST_P else f"p < {SMALLEST_P}"
+
+
+def columns_text(heads: Sequence[Sequence[str]], rows: Sequence[Sequence[str]]) -> str:
+    """Cells as lines: the first column on the left, numbers on the right, a rule below the heads.
+
+    Args:
+        heads: Lines of heads.
+        rows: Lines of cells, as many in each as there are heads.
+    """
+    widths = [max(map(len, column)) for column in zip(*heads, *rows, strict=True)]
+    lines = []
+    for first, *others in (*heads, ["-" * width for width in widths], *rows):
+        cells = (f"  {cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True))
+        lines.append(f"{first:<{widths[0]}}{''.join(cells)}".rstrip())
+    return "\n".join(lines)

@@ -11,7 +11,7 @@ from benchmark.cli.entry_logs import logs_of
 from benchmark.cli.say import say
 from benchmark.files import write_atomically
 from benchmark.logs.curves import run_curves_of
-from benchmark.logs.equal_progress import SUCCESS, equal_text
+from benchmark.logs.equal_progress import SUCCESS, EqualRows, equal_rows
 from benchmark.logs.foreign.detect import find
 from benchmark.logs.groups import Curve, curves_of, plotted
 from benchmark.logs.training_log import LOG, TrainingLog, find_log, read_training_log
@@ -49,10 +49,10 @@ def run(arguments: argparse.Namespace) -> int:
     with os_error_as(f"{out} cannot be written"):
         write_atomically(out, content)
     say(f"curves of {counted(len(logs), 'run')}: {out.absolute()}")
-    if text := _compared(curves):
-        say(text)
-        if text := unequal_settings([log.start for log in logs]):
-            say(printable(text))
+    if equal := _compared(curves):
+        say("\n" + equal.text("success after"))
+        if unequal := unequal_settings([log.start for log in logs]):
+            say("\n" + unequal.text)
     return 0
 
 
@@ -77,24 +77,24 @@ def _read(names: Sequence[str]) -> list[TrainingLog]:
     )
 
 
-def _compared(curves: Sequence[Curve]) -> str:
-    """Curves at equal updates and episodes; empty where their tasks or panels differ."""
+def _compared(curves: Sequence[Curve]) -> EqualRows | None:
+    """Curves at equal updates and episodes; None where their tasks or panels differ."""
     logs = [log for curve in curves for log in curve.runs]
     if not all(log.panels for log in logs):
-        return ""
+        return None
     judged = {
         tuple(log.of_panel(panel)[0].fingerprint for panel in panels)
         for log in logs
         for panels in [log.panels if log.several_tasks else log.panels[:1]]
     }
     if len(judged) > 1:
-        return ""
-    runs = {printable(curve.label): [run_curves_of(log) for log in curve.runs] for curve in curves}
+        return None
+    runs = {curve.label: [run_curves_of(log) for log in curve.runs] for curve in curves}
     names = [
         SUCCESS if len(log.panels) == 1 or log.several_tasks else f"{SUCCESS}@{log.panels[0]}"
         for log in logs
     ]
-    return equal_text(runs, names)
+    return equal_rows(runs, names)
 
 
 def _found(names: Sequence[str]) -> list[Path]:

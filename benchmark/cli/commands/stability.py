@@ -11,14 +11,15 @@ from benchmark.stability.recipes import LogReadingOptions, compared, comparisons
 from benchmark.stability.table import (
     SHORT_LEGEND,
     comparisons_text,
-    equal_lines,
+    equal_rows_of,
     json_text,
     legend_text,
     log_text,
     table_text,
-    unequal_lines,
+    unequal_of,
 )
 from tasks.errors import UserError, os_error_as
+from tasks.texts import printable
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -42,8 +43,11 @@ def run(arguments: argparse.Namespace) -> int:
     say(f"\n{legend_text() if arguments.legend else SHORT_LEGEND}")
     if text := comparisons_text(comparisons):
         say(f"\n{text}")
-    if texts := [text for text in (equal_lines(rows, comparisons), unequal_lines(rows)) if text]:
-        say("\n" + "\n".join(texts))
+    for one in comparisons.each:
+        if equal := equal_rows_of(one, rows):
+            say("\n" + equal.text(printable(f"success on {', '.join(one.tasks)} after")))
+    for task, unequal in unequal_of(rows).items():
+        say(f"\n{printable(task)}: {unequal.text}")
     pairs = [pair for row in rows for pair in zip(row.runs, row.stability.runs, strict=True)]
     if texts := [text for one, stability in pairs if (text := log_text(one, stability))]:
         say("\n" + "\n".join(texts))

@@ -9,7 +9,7 @@ import pytest
 
 from benchmark.cli.main import main
 from benchmark.logs.curves import Points, RunCurves
-from benchmark.logs.equal_progress import By, EqualSuccess, equal_text, progress_of
+from benchmark.logs.equal_progress import By, EqualSuccess, equal_rows, progress_of
 from benchmark.logs.equal_progress import equal_success as equal_success_of
 from tests.support.training.logs import Line, start_line, update_line, validation_line, write_log
 
@@ -116,11 +116,15 @@ def test_a_run_without_validations_is_not_compared() -> None:
 def test_recipes_are_told_by_the_mean_of_their_seeds() -> None:
     second = run_of({0: 0.5, 4: 0.5, 6: 0.5}, [64] * 6)
     # At 4 updates (60 + 50) / 2; at 384 episodes (65 + 50) / 2.
-    assert equal_text({"grpo": [PLAIN, second], "sampo": [DYNAMIC]}) == (
-        "success after 4 updates each: grpo 55.0%, sampo 80.0%\n"
-        "success after 384 episodes each: grpo 57.5%, sampo 75.0%"
+    found = equal_rows({"grpo": [PLAIN, second], "sampo": [DYNAMIC]})
+    assert found is not None
+    assert found.text("after") == (
+        "after  4 updates  384 episodes\n"
+        "-----  ---------  ------------\n"
+        "grpo       55.0%         57.5%\n"
+        "sampo      80.0%         75.0%"
     )
-    assert equal_text({"grpo": [PLAIN, second]}) == ""
+    assert equal_rows({"grpo": [PLAIN, second]}) is None
 
 
 def log_lines(recipe: str, seed: int, episodes: int, solved: Sequence[int]) -> list[Line]:
@@ -147,8 +151,9 @@ def logs(folder: Path) -> list[str]:
 
 BY_HAND = (
     # After 4 updates each, and after 256 episodes: 4 updates of 64, 2 of 128.
-    "success after 4 updates each: grpo 75.0%, sampo 100.0%",
-    "success after 256 episodes each: grpo 75.0%, sampo 100.0%",
+    "after 4 updates 256 episodes",
+    "grpo 75.0% 75.0%",
+    "sampo 100.0% 100.0%",
 )
 
 
@@ -158,7 +163,8 @@ def test_plot_says_both_and_draws_along_episodes(
 ) -> None:
     out = tmp_path / "curves.svg"
     assert main(["plot", *logs(tmp_path), "--x", "episodes", "--out", str(out)]) == 0
-    assert capsys.readouterr().out.splitlines()[1:] == list(BY_HAND)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert all(line in printed for line in BY_HAND)
     assert "episodes played" in out.read_text()
 
 

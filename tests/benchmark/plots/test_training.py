@@ -389,10 +389,15 @@ def test_runs_of_one_recipe_on_several_tracks_are_labeled_and_what_else_differs_
     assert main(["plot", *runs, "--out", str(tmp_path / "x.svg")]) == 0
     said = capsys.readouterr().out
     assert "grpo, open" in said and "grpo, sokoban-stress" in said
-    assert "settings that differ: kl.coef (0.5 or 0.0)" in said
+    assert "settings that differ:\n    kl.coef  0.5 or 0.0\n" in said
     # One seed each, which `stability` does not compare.
-    assert main(["stability", *runs]) == 0
-    assert "settings that differ: kl.coef (0.5 or 0.0)" in capsys.readouterr().out
+    page = tmp_path / "page.html"
+    assert main(["stability", *runs, "--out", str(page)]) == 0
+    said = capsys.readouterr().out
+    assert "sokoban: settings that differ:\n    kl.coef  0.5 or 0.0\n" in said
+    content = page.read_text("utf-8")
+    assert "<h2>sokoban: settings that differ</h2>" in content
+    assert re.search(r'<th scope="row">kl.coef</th>\s*<td class="text">0.5 or 0.0</td>', content)
 
 
 def test_a_log_of_another_trainer_is_named_with_what_draws_it(
