@@ -1,6 +1,7 @@
 """Text helpers: make external text safe to show, shorten it, pluralize nouns."""
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 ELLIPSIS: Final = "\u2026"
@@ -42,6 +43,36 @@ def cut(text: str, most: int, end: str = ELLIPSIS) -> str:
         end: The mark.
     """
     return text if len(text) <= most else text[: most - len(end)] + end
+
+
+def cut_middle(text: str, most: int) -> str:
+    """Both ends of a text that is too long, with a mark between: long names often differ there.
+
+    Args:
+        text: Any text.
+        most: Characters that may stay, the mark's among them.
+    """
+    tail = most // 3
+    head = most - tail - len(ELLIPSIS)
+    return text if len(text) <= most else f"{text[:head]}{ELLIPSIS}{text[-tail:]}"
+
+
+def short_names(names: Sequence[str], most: int) -> list[str]:
+    """Foreign names as columns and figures show them: one line each, and no two alike.
+
+    Args:
+        names: In any number.
+        most: Characters of a name; those that are alike then get a number in addition.
+    """
+    shown: list[str] = []
+    for name in names:
+        short = cut = cut_middle(printable(name), most)
+        number = 1
+        while short in shown:
+            number += 1
+            short = f"{cut} ({number})"
+        shown.append(short)
+    return shown
 
 
 def without_middle(text: str, most: int, tail: int, note: str) -> str:

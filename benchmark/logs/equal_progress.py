@@ -14,12 +14,14 @@ import numpy as np
 from benchmark.logs.curves import RunCurves
 from benchmark.stats.arrays import Values
 from benchmark.stats.formatting import columns_text, percent_text
-from tasks.texts import counted, printable
+from tasks.texts import counted, short_names
 
 By = Literal["updates", "episodes", "seconds"]
 BY: Final[tuple[By, ...]] = ("updates", "episodes")
 """What is shown of all runs. Seconds say something only of runs on equal machines."""
 SUCCESS: Final = "validation/success"
+_LABEL: Final = 60
+"""Characters of a recipe's label on the terminal."""
 _PLAYED: Final = "rollout/episodes"
 _SECONDS, _VALIDATION = "seconds/total", "seconds/validation"
 
@@ -152,7 +154,8 @@ class EqualRows:
         Args:
             head: Of the labels.
         """
-        lines = [[printable(label), *cells] for label, cells in self.rows.items()]
+        names = short_names(list(self.rows), _LABEL)
+        lines = [[name, *cells] for name, cells in zip(names, self.rows.values(), strict=True)]
         return columns_text([[head, *self.heads]], lines)
 
 

@@ -32,7 +32,7 @@ from benchmark.plots.style import (
 from benchmark.stability.anytime import AnytimeCurve, XAxis, anytime_curve
 from benchmark.stability.comparison import RecipeComparison
 from benchmark.stability.recipes import Compared
-from tasks.texts import on_one_line
+from tasks.texts import on_one_line, short_names
 
 SIGNS: Final = (
     "rollout/success", "rollout/format_ok", "policy/grad_norm", "policy/entropy", "kl_init/mean",
@@ -255,14 +255,15 @@ def _say_nothing(axes: Axes) -> None:
 def _legend(figure: Figure, rows: Sequence[Compared], looks: Sequence[Look]) -> None:
     handles: list[Any] = []
     labels = []
-    for row, look in zip(rows, looks, strict=True):
+    names = short_names([row.label for row in rows], _LONGEST)
+    for row, name, look in zip(rows, names, looks, strict=True):
         handles.append(Line2D([], [], color=look.color, linestyle=look.dashes, linewidth=2.2))
         late = row.stability.halved
         if len(row.runs) > 1:
             note = f" ({len(row.runs)} seeds{f', {late} halved' if late else ''})"
         else:
             note = " (halved)" if late else ""
-        labels.append(on_one_line(row.label, _LONGEST) + note)
+        labels.append(name + note)
     if any(row.stability.events["collapse"].happened for row in rows):
         handles.append(
             Line2D([], [], color=SOFT, marker="X", markersize=7.5, linestyle="", mec="white")

@@ -19,7 +19,7 @@ from benchmark.stability.unequal_settings import UnequalSettings, unequal_settin
 from benchmark.stats.bootstrap import BootstrapInterval
 from benchmark.stats.formatting import collapses_text, columns_text, percent_text, range_text
 from benchmark.stats.survival import EventOutcome, SurvivalCurve
-from tasks.texts import on_one_line, printable
+from tasks.texts import printable, short_names
 
 COLUMNS: Final = (
     "collapse_rate", "final_success", "worst_seed", "max_drawdown", "retention", "mismatch_p95",
@@ -112,18 +112,20 @@ def run_label(run: RunStability) -> str:
 
 def table_text(rows: Sequence[Compared]) -> str:
     """The short table: a line for each recipe, and below it one for each of its seeds."""
-    lines = []
-    for row in rows:
-        seeds = str(len(row.runs))
-        lines.append([on_one_line(row.label, _LABEL), seeds, *recipe_cells(row.stability)])
-        if len(row.runs) > 1:
-            for run in row.stability.runs:
-                lines.append([on_one_line(f"  {run_label(run)}", _LABEL), "", *run_cells(run)])
-    names = [textwrap.wrap(DEFINITIONS[name].name, _HEAD) for name in COLUMNS]
+    lines: list[list[str]] = []
+    for row, label in zip(rows, short_names([row.label for row in rows], _LABEL), strict=True):
+        runs = row.stability.runs
+        lines.append([label, str(len(runs)), *recipe_cells(row.stability)])
+        if len(runs) > 1:
+            names = short_names([run_label(run) for run in runs], _LABEL - 2)
+            lines += [
+                [f"  {name}", "", *run_cells(run)] for name, run in zip(names, runs, strict=True)
+            ]
+    titles = [textwrap.wrap(DEFINITIONS[name].name, _HEAD) for name in COLUMNS]
     units = [_unit(name) for name in COLUMNS]
-    height = max(map(len, names))
+    height = max(map(len, titles))
     heads = [
-        ["", "", *((["", *name] if len(name) < height else name)[at] for name in names)]
+        ["", "", *((["", *title] if len(title) < height else title)[at] for title in titles)]
         for at in range(height)
     ]
     return columns_text([*heads, ["recipe", "seeds", *units]], lines)
@@ -186,13 +188,12 @@ def comparison_cells(one: RecipeComparison, place: int) -> list[str]:
 
 
 def _comparison_text(one: RecipeComparison) -> str:
-    first = on_one_line(one.labels[0], _LABEL)
-    lines = [
-        [on_one_line(label, _LABEL), *comparison_cells(one, place)]
-        for place, label in enumerate(one.labels)
-    ]
+    labels = short_names(one.labels, _LABEL)
+    lines = [[label, *comparison_cells(one, place)] for place, label in enumerate(labels)]
     heads = ["recipe", "seeds", "IQM", "95% interval", "P(first)", "95% interval"]
-    title = f"Final success on {', '.join(one.tasks)}; P(first): {first} is better than the recipe"
+    title = (
+        f"Final success on {', '.join(one.tasks)}; P(first): {labels[0]} is better than the recipe"
+    )
     return f"{_wrapped(printable(title))}\n{columns_text([heads], lines)}"
 
 

@@ -12,12 +12,15 @@ from typing import Any, Final
 from leaderboard.page import charts
 from leaderboard.page.methods import method_name
 from leaderboard.table import cells
-from tasks.texts import counted, cut
+from tasks.texts import counted, cut_middle
 
 MOST_ROWS: Final = 24
 """Rows of a figure: more are neither read nor drawn at once."""
 _LINE: Final = 13
 """Pixels of a track within a row."""
+_LONGEST: Final = 22
+_LIMIT: Final = 176
+"""Characters of a row's name, and pixels, in which a number behind it has room, too."""
 _BAD: Final = "var(--lb-bad)"
 _LOOKS: Final = (
     ("circle", "var(--lb-accent)"), ("diamond", charts.INK), ("square", charts.SOFT),
@@ -121,7 +124,7 @@ def _rows(dots: Sequence[Dot]) -> list[str]:
     taken: set[tuple[str, str]] = set()
     for dot in dots:
         text = dot.name if dot.method in several else method_name(dot.method)
-        row = name = cut(cells.text(text), 30)
+        row = name = cut_middle(cells.text(text), _LONGEST)
         number = 1
         while (row, dot.track) in taken or (dot.method in several and row in found):
             number += 1
@@ -158,7 +161,7 @@ def _channels(
 
     row = {"field": "row", "type": "nominal", "title": None,
            "scale": {"type": "band", "domain": list(rows), "padding": 0},
-           "axis": {"grid": True, "labelColor": charts.INK, "labelLimit": 132}}  # fmt: skip
+           "axis": {"grid": True, "labelColor": charts.INK, "labelLimit": _LIMIT}}  # fmt: skip
     offset = track | {"scale": {"domain": list(tracks), "type": "band", "paddingOuter": 0.3}}
     return {
         "row": row,

@@ -5,11 +5,13 @@ import pytest
 from tasks.texts import (
     counted,
     cut,
+    cut_middle,
     digest_text,
     first_line,
     on_one_line,
     plural,
     printable,
+    short_names,
     value_text,
     without_middle,
 )
@@ -19,6 +21,15 @@ def test_a_long_text_is_cut_with_a_mark_within_its_length() -> None:
     assert cut("abcdef", 6) == "abcdef"
     assert cut("abcdefg", 6) == "abcde\u2026"
     assert cut("abcdefg", 6, "...") == "abc..."
+
+
+def test_long_names_keep_both_ends_and_stay_apart() -> None:
+    assert cut_middle("abcdefghi", 9) == "abcdefghi"
+    assert cut_middle("abcdefghijkl", 9) == "abcde\u2026jkl"
+    names = ["abcdefghijkl", "abcdefghijkm", "abcdeXXXijkl", "a\nb", "abcdefghijkl"]
+    assert short_names(names, 9) == [
+        "abcde\u2026jkl", "abcde\u2026jkm", "abcde\u2026jkl (2)", "aU+000Ab", "abcde\u2026jkl (3)",
+    ]  # fmt: skip
 
 
 def test_both_ends_of_a_long_text_stay() -> None:

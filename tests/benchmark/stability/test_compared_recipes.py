@@ -14,7 +14,7 @@ from benchmark.stability.recipes import (
     compared,
     comparisons_of,
 )
-from benchmark.stability.table import comparisons_text
+from benchmark.stability.table import comparisons_text, equal_rows_of, table_text
 from tests.benchmark.stability.command import one_line, run, verl_log
 from tests.support.training.logs import start_line, update_line, validation_line, write_log
 
@@ -112,9 +112,18 @@ def test_the_tables_fit_a_terminal(tmp_path: Path) -> None:
         for letter in "ab"
         for seed in range(5)
     ]
-    text = comparisons_text(comparisons_of(rows_of(paths)))
+    rows = rows_of(paths)
+    comparisons = comparisons_of(rows)
+    text = comparisons_text(comparisons)
     assert text
     assert max(map(len, text.splitlines())) <= 100
+    (one,) = comparisons.each
+    equal = equal_rows_of(one, rows)
+    assert equal is not None
+    tables = [text, table_text(rows), equal.text("after")]
+    for lines in map(str.splitlines, tables):
+        ends = [line.split()[0][-8:] for line in lines if line.startswith("a_long")]
+        assert ends == ["recipe_a", "recipe_b"]
 
 
 def test_only_rates_of_one_panel_and_protocol_are_put_side_by_side(tmp_path: Path) -> None:

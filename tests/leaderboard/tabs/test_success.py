@@ -153,6 +153,13 @@ def test_entries_of_one_method_and_track_have_rows_of_their_own() -> None:
     assert rows == ["entry 0", "again", "again (2)", "m1"]
 
 
+def test_long_names_of_methods_keep_their_ends() -> None:
+    long = [Dot(f"{'long_name_' * 5}{end}", "", "", "?", 1.0, "1") for end in "ab"]
+    rows = [each["row"] for each in spec_of(dot_plot(long, "x", {}))["data"]["values"]]
+    assert [row[-6:] for row in rows] == ["name_a", "name_b"]
+    assert max(map(len, rows)) == 22
+
+
 def test_more_methods_than_a_figure_holds_are_said_to_be_more() -> None:
     whole, cut = (spec_of(dot_plot(dots(MOST_ROWS + more), "x", {})) for more in (0, 1))
     assert len(cut["data"]["values"]) == len(whole["data"]["values"]) == MOST_ROWS
