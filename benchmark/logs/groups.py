@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from benchmark.logs.lines import OPEN, Validation
+from benchmark.logs.lines import Validation, track_name
 from benchmark.logs.metrics import METRICS, VALIDATION_METRICS, Metric, metric_of
 from benchmark.logs.training_log import LOG, TrainingLog
 from benchmark.stats.bands import at_common_places
@@ -260,17 +260,13 @@ def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield f"{prefix}{key}", inner
 
 
-def _track(log: TrainingLog) -> str:
-    return log.start.track.name if log.start.track else OPEN
-
-
 def _recipe_labels(logs: Sequence[TrainingLog]) -> list[str]:
     """Recipes, with their tracks or what they differ in where several curves are of one recipe."""
     labels = []
     for log in logs:
         of_recipe = [other for other in logs if other.start.recipe == log.start.recipe]
-        if len({_track(other) for other in of_recipe}) == len(of_recipe) > 1:
-            labels.append(f"{log.start.recipe}, {_track(log)}")
+        if len({track_name(other.start.track) for other in of_recipe}) == len(of_recipe) > 1:
+            labels.append(f"{log.start.recipe}, {track_name(log.start.track)}")
             continue
         same, own = [_settings(other) for other in of_recipe], _settings(log)
         keys = [key for key in own if any(other.get(key) != own[key] for other in same)]

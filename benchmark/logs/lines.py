@@ -60,6 +60,11 @@ class TrackClaim(Strict):
     sha256: Sha256
 
 
+def track_name(claim: TrackClaim | None) -> str:
+    """What is shown as the track of a run or an entry: its name, or `OPEN`."""
+    return OPEN if claim is None else claim.name
+
+
 class Start(Strict):
     """The first line of a log. A resumed run adds a `Resume`, if anything, and no second one.
 

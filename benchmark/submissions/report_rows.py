@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from benchmark.evaluation.summary import PanelKey
+from benchmark.logs.lines import track_name
 from benchmark.models import same_weights
 from benchmark.stability.definitions import DEFINITIONS
 from benchmark.stability.runs import run_stability
@@ -31,7 +32,6 @@ from benchmark.submissions.checks.results import (
 )
 from benchmark.submissions.checks.tracks import track_of
 from benchmark.submissions.reading.entry import Entry
-from benchmark.track_schema import OPEN
 from tasks.texts import on_one_line, plural
 
 COLUMNS = ("collapse_rate", "worst_seed", "max_drawdown", "retention", "mismatch_p95")
@@ -100,8 +100,7 @@ def head_rows(entry: Entry) -> list[tuple[str, str]]:
     ]
     seeds = ", ".join(str(point.checkpoint.seed) for point in entry.checkpoints)
     if said.method.kind == "trained":
-        claim = track_of(entry)
-        rows += [("track", claim.name if claim else OPEN), ("seeds", seeds)]
+        rows += [("track", track_name(track_of(entry))), ("seeds", seeds)]
     else:
         rows.append(("model", entry.checkpoints[0].checkpoint.model.text))
     if said.base_model is not None and said.parameters is not None:

@@ -16,6 +16,7 @@ from benchmark.evaluation.records import EpisodeRecord
 from benchmark.evaluation.summary import PanelKey as Key
 from benchmark.evaluation.summary import PanelSummary
 from benchmark.logs.curves import run_curves_of
+from benchmark.logs.lines import track_name
 from benchmark.logs.training_log import TrainingLog
 from benchmark.models import ModelIdentity
 from benchmark.stability.runs import RunStability
@@ -42,7 +43,6 @@ from leaderboard.board.curves import seed_curves, spark_of
 from leaderboard.board.protocols import PanelFacts
 from leaderboard.board.recipe_choices import choices_of
 from leaderboard.board.rows import (
-    OPEN,
     BoardBadges,
     BoardCheckpoint,
     CategorySuccess,
@@ -99,7 +99,7 @@ def row_of(
         contact=submission.contact,
         kind=method.kind,
         recipe=method.recipe,
-        track=claim.name if (claim := track_of(entry)) else OPEN,
+        track=track_name(track_of(entry)),
         description=method.description,
         code=method.code,
         paper=method.paper,
