@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from tasks.errors import UserError, os_error_as
 from tasks.texts import first_line, on_one_line
 
+YAML: Final = (".yaml", ".yml")
+"""How names of YAML files end."""
 MAX_YAML: Final = 2**20
 """Longest accepted YAML file, in bytes."""
 _DIGITS: Final = 20

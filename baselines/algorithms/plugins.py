@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from baselines.algorithms.part import EXAMPLE, Choice, import_fault
 from benchmark.logs.lines import MAX_PLUGINS, PluginName
 from tasks.errors import UserError, os_error_as
+from tasks.strict import YAML
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ def load_plugin(name: str) -> Plugin:
             name cannot stand in a log.
     """
     file = name.endswith(".py")
-    if name.endswith((".yaml", ".yml")):
+    if name.endswith(YAML):
         raise UserError(
             f"--plugin {name}: a plug-in is a .py file or a module; a recipe in YAML needs --recipe"
         )

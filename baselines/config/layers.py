@@ -19,7 +19,7 @@ from baselines.config.faults import fault_text, first_fault, is_in
 from benchmark.logs.lines import Word
 from tasks.errors import UserError, suggestion
 from tasks.registry import load_task, task_names
-from tasks.strict import parse_yaml, read_yaml
+from tasks.strict import YAML, parse_yaml, read_yaml
 from tasks.texts import first_line
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 RECIPES = Path(__file__).parents[1] / "recipes"
 SCALES = Path(__file__).parents[1] / "scales"
 PRESETS = Path(__file__).parents[1] / "presets"
-YAML = (".yaml", ".yml")
-"""How files of settings end."""
 
 Settings = dict[str, Any]
 

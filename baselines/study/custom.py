@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Final
 
 from baselines.algorithms.plugins import Plugin, load_plugins
-from baselines.config.layers import RECIPES, YAML, names, read_recipe
+from baselines.config.layers import RECIPES, names, read_recipe
 from baselines.study.cells import Finished
 from baselines.study.schema import Study
 from baselines.tracks.registry import resolve_on_track
 from benchmark.track_schema import METHOD, Track
 from tasks.errors import UserError
 from tasks.seeding import canonical_json, sha256_text
+from tasks.strict import YAML
 from tasks.texts import digest_text
 
 _VERSION: Final = 8

@@ -12,11 +12,11 @@ from typing import Annotated, Final, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from baselines.config.layers import RECIPES, YAML, names
+from baselines.config.layers import RECIPES, names
 from benchmark.logs.lines import Word
 from benchmark.submissions.format.faults import faults_of
 from tasks.errors import UserError, suggestion
-from tasks.strict import Strict, read_yaml
+from tasks.strict import YAML, Strict, read_yaml
 
 TABLE = Path(__file__).parents[1] / "studies" / "table.yaml"
 """The shipped study."""
