@@ -4,7 +4,6 @@ Those of shipped recipes are kept beside the results. Those of a study's own rec
 their tuning runs, whose logs name the code that they belong to.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -34,10 +33,8 @@ def known_rate(cell: Cell, setting: StudySetting) -> float | None:
         return rule.fixed
     if cell.recipe not in setting.custom.methods:
         return read_tuning(track, setting.results).rates.get(cell.recipe)
-    trials = _trials(cell, setting, rule).items()
-    success = {rate: tuning_success(trial, rule) for rate, trial in trials}
-    finished = {rate: each for rate, each in success.items() if each is not None}
-    return best_rate(finished) if len(finished) == len(success) else None
+    success, unfinished = _trials(cell, setting, rule)
+    return None if unfinished else best_rate(success)
 
 
 def share_tuning(cell: Cell, setting: StudySetting) -> None:
@@ -59,13 +56,12 @@ def share_tuning(cell: Cell, setting: StudySetting) -> None:
 def tuning_commands(cell: Cell, setting: StudySetting) -> list[list[str]]:
     """Arguments of `train` that make the tuning runs of a recipe that are not finished.
 
-    What they set is what `tuning_runs` sets; `trials_of` checks that it is.
+    What they set is what `tuning_runs` sets; `tuning_success` checks that it is.
     """
     rule = _grid(cell, setting)
+    _, unfinished = _trials(cell, setting, rule)
     commands = []
-    for rate, trial in _trials(cell, setting, rule).items():
-        if tuning_success(trial, rule) is not None:
-            continue
+    for rate, trial in unfinished.items():
         command = ["train", "--track", cell.track, *setting.custom.options(cell.recipe)]
         command += ["--seed", str(rule.seed)]
         for changed in (
@@ -84,7 +80,9 @@ def keep_rate(cell: Cell, setting: StudySetting) -> None:
     Raises:
         UserError: A tuning run is not finished, or the file cannot be written.
     """
-    success = trials_of(cell, setting)
+    success, unfinished = _trials(cell, setting, _grid(cell, setting))
+    for trial in unfinished.values():
+        raise UserError(f"the tuning run in {trial.folder} is incomplete; remove the folder")
     if cell.recipe in setting.custom.methods:
         return
     track = setting.current_tracks[cell.track].track
@@ -97,30 +95,20 @@ def keep_rate(cell: Cell, setting: StudySetting) -> None:
         write_atomically(path, rates_text(track, rates, found).encode())
 
 
-def trials_of(cell: Cell, setting: StudySetting) -> dict[float, float]:
-    """Success of the tuning runs of a run's recipe, by rate.
-
-    Raises:
-        UserError: One is not finished or not of this track.
-    """
-    rule = _grid(cell, setting)
-    found = {}
-    for rate, trial in _trials(cell, setting, rule).items():
-        success = tuning_success(trial, rule)
-        if success is None:
-            raise UserError(f"the tuning run in {trial.folder} is incomplete; remove the folder")
-        found[rate] = success
-    return found
-
-
 def _grid(cell: Cell, setting: StudySetting) -> RateGrid:
     rule = setting.current_tracks[cell.track].track.learning_rate
     assert isinstance(rule, RateGrid)
     return rule
 
 
-def _trials(cell: Cell, setting: StudySetting, rule: RateGrid) -> Mapping[float, TrainingRun]:
-    """The tuning runs of a run's recipe, by rate."""
+def _trials(
+    cell: Cell, setting: StudySetting, rule: RateGrid
+) -> tuple[dict[float, float], dict[float, TrainingRun]]:
+    """The tuning runs of a run's recipe, by rate: success of the finished ones, and the others.
+
+    Raises:
+        UserError: A log cannot be read.
+    """
     track, custom = setting.current_tracks[cell.track].track, setting.custom
     run = TrainingRun(
         recipe=cell.recipe,
@@ -131,4 +119,10 @@ def _trials(cell: Cell, setting: StudySetting, rule: RateGrid) -> Mapping[float,
         folder=setting.folder(cell),
         plugins=custom.code(cell.recipe),
     )
-    return tuning_runs(run, rule)
+    success, unfinished = {}, {}
+    for rate, trial in tuning_runs(run, rule).items():
+        if (found := tuning_success(trial, rule)) is None:
+            unfinished[rate] = trial
+        else:
+            success[rate] = found
+    return success, unfinished
