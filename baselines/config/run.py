@@ -59,7 +59,8 @@ class TrainingRun:
         folder: Where log and checkpoints go.
         trackers: Names of accelerate trackers that get the log, too.
         stop_on_collapse: End when `benchmark.stability.collapse` says so.
-        env_processes: Worker processes for episodes, at most; None for one per usable core.
+        env_processes: Worker processes for episodes, at most; None for one per usable core, which
+            all processes of the run share.
         track: The track that it is on; None for an open run.
         weights_dtype: Of the weights that the engine is given.
         weights_on_gpu: Servers get them from the main process's GPU (NCCL).

@@ -1,12 +1,11 @@
 """GPUs of runs that are made at the same time: each has its own."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from baselines.launch.plan import DEVICES, plan_gpus
-from benchmark.hosts.choose import MOST_DEFAULT_PROCESSES
+from benchmark.hosts.choose import default_processes
 from tasks.errors import UserError
 from tasks.texts import counted
 
@@ -38,8 +37,7 @@ class GpuSlots:
         """Worker processes for tasks, of each process that plays; one without GPUs."""
         if not self.gpus:
             return 1
-        share = len(os.sched_getaffinity(0)) // (len(self.gpus) * self.players)
-        return max(min(share, MOST_DEFAULT_PROCESSES), 1)
+        return default_processes(len(self.gpus) * self.players)
 
 
 NO_GPUS: Final = GpuSlots()

@@ -1,6 +1,7 @@
 """Which processes play: all of them, each with its own engine, or only the main one."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Never, TypeVar
 
@@ -48,6 +49,11 @@ class ProcessShards:
     def count(self) -> int:
         """Processes that play."""
         return 1 if self.main_alone else self._accelerator.num_processes
+
+    @property
+    def here(self) -> int:
+        """Those of this machine, as torch's launcher says."""
+        return 1 if self.main_alone else int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
 
     def mine(self, items: Sequence[Item]) -> Sequence[Item]:
         """This process's share."""

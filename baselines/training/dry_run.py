@@ -172,7 +172,7 @@ async def measure(
         for task in run.tasks
     }
     players = ProcessShards(accelerator, engine)
-    async with EnvPool(run.env_processes) as hosts:
+    async with EnvPool(run.env_processes, players.here) as hosts:
         held_out = Validator(run, players, hosts)
         collector = Collector(config, sources, players.engine, hosts, players)
         # The first places of the streams are one of each task.

@@ -123,7 +123,7 @@ class Trainer:
             config=tracker_values({"recipe": run.recipe, "seed": run.seed} | run.configuration),
             init_kwargs=tracker_settings(run.folder, run.tracker_id, self.state.update),
         )
-        async with EnvPool(run.env_processes) as hosts:
+        async with EnvPool(run.env_processes, self.shards.here) as hosts:
             self.validator = Validator(run, self.shards, hosts, self.engine)
             collector = self._collector(hosts)
             with TrainingLogWriter(run.folder / LOG) if main else nullcontext() as self._log:

@@ -22,20 +22,26 @@ ATTEMPTS = 2
 T = TypeVar("T")
 
 
-def default_processes() -> int:
-    """Worker processes where nobody says how many: one for each usable core, but few."""
-    return min(len(os.sched_getaffinity(0)), MOST_DEFAULT_PROCESSES)
+def default_processes(players: int = 1) -> int:
+    """Worker processes where nobody says how many: one for each usable core, but few.
+
+    Args:
+        players: Processes of this machine that each have as many, and share its cores.
+    """
+    share = len(os.sched_getaffinity(0)) // players
+    return max(min(share, MOST_DEFAULT_PROCESSES), 1)
 
 
 class EnvPool(EnvHost):
     """Every episode where its task wants it (`TaskInfo.worker_processes`).
 
     Args:
-        processes: Worker processes, at most; None for `default_processes()`.
+        processes: Worker processes, at most; None for `default_processes(players)`.
+        players: Processes of this machine that have such a pool.
     """
 
-    def __init__(self, processes: int | None = None) -> None:
-        self.processes = default_processes() if processes is None else processes
+    def __init__(self, processes: int | None = None, players: int = 1) -> None:
+        self.processes = default_processes(players) if processes is None else processes
         self._inline = InlineHost()
         self.workers = ProcessHost(self.processes)
 

@@ -330,8 +330,12 @@ async def test_a_closed_host_starts_nothing() -> None:
         await episode.reset()
 
 
-def test_processes_by_default() -> None:
-    assert default_processes() == min(len(os.sched_getaffinity(0)), 8)
+def test_processes_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares = {(4, 1): 4, (256, 1): 32, (64, 8): 8, (256, 4): 32, (2, 8): 1}
+    for (cores, players), share in shares.items():
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _pid, cores=cores: set(range(cores)))
+        assert default_processes(players) == EnvPool(None, players).processes == share
+        assert EnvPool(5, players).processes == 5
     with pytest.raises(ValueError, match="at least one process"):
         ProcessHost(0)
 

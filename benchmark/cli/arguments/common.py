@@ -66,7 +66,8 @@ def add_env_processes(parser: "argparse.ArgumentParser | argparse._ArgumentGroup
         type=processes,
         metavar="N",
         help="maximum number of worker processes for tasks with slow steps; does not "
-        "change results (default: one per usable core, at most 32)",
+        "change results (default: one per usable core, at most 32; processes of one training run "
+        "share the cores)",
     )
 
 
