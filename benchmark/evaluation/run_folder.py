@@ -29,8 +29,11 @@ from benchmark.evaluation.records import EpisodeRecord
 from benchmark.files import append_durably, lock_folder, open_no_link, sync_folder, write_atomically
 from tasks.errors import UserError, os_error_as
 from tasks.strict import first_fault
+from tasks.texts import counted
 
 MANIFEST = "run.json"
+_AROUND = ("*/", "*/eval/", "*/*/eval/")
+"""Where runs are in a folder of runs, of a study's track, and of a study."""
 RECORDS = "episodes.jsonl"
 PACKED = "episodes.jsonl.zst"
 """What takes its place in an entry of the leaderboard."""
@@ -258,7 +261,8 @@ def _what_else(path: Path) -> str:
     """What a folder without a manifest is, and what to do with it."""
     if not path.is_dir():
         return "there is no such folder" if not path.exists() else "it is a file"
-    runs = sorted(manifest.parent for manifest in path.glob(f"*/{MANIFEST}"))
+    places = (f"{around}{MANIFEST}" for around in _AROUND)
+    runs = sorted(manifest.parent for place in places for manifest in path.glob(place))
     if (path / "training_log.jsonl").exists():
         how = f"`eval --model {path / 'last'}` evaluates its weights"
         if runs:
@@ -268,7 +272,8 @@ def _what_else(path: Path) -> str:
             f"read it, {how}"
         )
     if runs:
-        return f"it has no {MANIFEST}, but holds {len(runs)} runs, such as {runs[0]}: name one"
+        found = counted(len(runs), "run")
+        return f"it has no {MANIFEST}, but holds {found}, such as {runs[0]}: name one"
     return f"it has no {MANIFEST}"
 
 

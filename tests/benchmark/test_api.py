@@ -120,7 +120,7 @@ def test_a_folder_that_is_no_run_is_told_what_it_is(
     benchmark.evaluate(engine="random", tasks="sokoban", limit=1, out=tmp_path / "r")
     capsys.readouterr()
     assert main(["report", str(tmp_path)]) == 2
-    assert f"holds 1 runs, such as {tmp_path / 'r'}: name one" in capsys.readouterr().err
+    assert f"holds 2 runs, such as {tmp_path / 'r'}: name one" in capsys.readouterr().err
     assert main(["compare", "x", "x/"]) == 2
     assert "x is given twice" in capsys.readouterr().err
 

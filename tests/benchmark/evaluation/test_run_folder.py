@@ -194,11 +194,22 @@ def test_a_folder_that_is_in_use_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_no_run_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"is not a run folder: it has no run\.json"):
+    with pytest.raises(UserError, match=r"is not a run folder: it has no run\.json$"):
         read_run(tmp_path)
     (tmp_path / "run.json").write_text("{")
     with pytest.raises(UserError, match=r"run\.json is not valid"):
         read_run(tmp_path)
+
+
+def test_runs_of_a_study_are_found_to_be_named(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        run = tmp_path / "mine" / "sokoban-stress" / f"rank-s{seed}" / "eval"
+        run.mkdir(parents=True)
+        (run / "run.json").touch()
+    first = tmp_path / "mine" / "sokoban-stress" / "rank-s0" / "eval"
+    for around in (tmp_path / "mine", tmp_path / "mine" / "sokoban-stress"):
+        with pytest.raises(UserError, match=re.escape(f"holds 2 runs, such as {first}: name one")):
+            read_run(around)
 
 
 def test_a_path_that_cannot_be_a_folder(tmp_path: Path) -> None:
