@@ -124,6 +124,13 @@ class Stability:
     survival: Survival | None
     halved: tuple[int, ...] | None = None
 
+    @property
+    def unjudged(self) -> str:
+        """Why no log can say whether its run collapsed, where none can (`MIN_EVALUATIONS`)."""
+        finals = [each.values for each in self.numbers if each.name == "final_success"]
+        none = bool(finals) and not any(value is not None for value in finals[0])
+        return "no validations" if none else "too few validations"
+
 
 @dataclass(frozen=True, slots=True)
 class StoredSeries:

@@ -67,8 +67,8 @@ class Line:
 
     @property
     def unjudged(self) -> str:
-        """Why nobody knows how many collapsed (`MIN_EVALUATIONS`), and how many halved."""
-        why = "too few validations" if self.row.stability else "no logs"
+        """Why nobody knows how many collapsed, and how many halved."""
+        why = self.row.stability.unjudged if self.row.stability else "no logs"
         return why + (f", {self.halved} halved" if self.halved else "")
 
     @property

@@ -131,7 +131,7 @@ def _shown(stability: Stability) -> list[list[Piece]]:
             last = cells.number(worst.get(each.name), DEFINITIONS[each.name].unit)
         elif each.name == "collapse_rate" and collapse is not None:
             known = f"{collapse.happened} of {collapse.known}"
-            how = known if collapse.known else "too few validations"
+            how = known if collapse.known else stability.unjudged
             if collapse.low is not None and collapse.high is not None:
                 ends = whole_percent(collapse.low), whole_percent(collapse.high)
                 how += f", 95% CI {ends[0]}\u2013{ends[1]}%"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from leaderboard.board.file import BoardContent
 from leaderboard.board.protocols import BoardFacts, Grid, StudyRun
-from leaderboard.board.training_rows import EventCount, NamedValue, Stability
+from leaderboard.board.training_rows import EventCount, NamedValue, SeedNumbers, Stability
 from leaderboard.page.query import open_query
 from leaderboard.page.state import State
 from leaderboard.tabs.answer import answer, summary
@@ -74,6 +74,18 @@ def test_two_entries_beside_each_other_name_what_halved(tmp_path: Path) -> None:
     assert "seeds that collapsed , halved 0 of 3, 2 halved 0 of 3" in said
     lines = DictReader(StringIO(csv(board, State(protocol="v1", panels="sokoban/builtin"))))
     assert [line["collapse_rate:halved [seeds]"] for line in lines] == ["2", ""]
+
+
+def test_logs_without_validations_are_not_said_to_have_some(tmp_path: Path) -> None:
+    unknown = SeedNumbers("final_success", (None, None, None), None, None, None, None, None)
+    none = replace(STABILITY, numbers=(unknown,), events=(replace(EVENT, known=0),), halved=None)
+    row = replace(ROW, stability=none)
+    board = board_of(tmp_path, board_content([row], SOKOBAN))
+    for page in (entry_head, entry_page):
+        said = text_of(page(board, State(tab="entry", protocol="v1", entry=row.id)))
+        assert "no validations" in said and "too few validations" not in said
+    some = replace(none, numbers=(replace(unknown, values=(None, 0.5, None)),))
+    assert some.unjudged == "too few validations"
 
 
 def test_too_few_validations_are_not_zero_collapses(tmp_path: Path) -> None:
