@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmark.html_text import number, percent
+from benchmark.logs.equal_progress import EqualRows
 from benchmark.logs.groups import Curve
 from benchmark.logs.lines import Validation
 from benchmark.logs.training_log import TrainingLog
@@ -11,6 +12,7 @@ from benchmark.plots.page import page
 from benchmark.stability.collapse import MIN_EVALUATIONS, halved
 from benchmark.stability.definitions import DEFINITIONS
 from benchmark.stability.run_end import collapsed_at
+from benchmark.stability.unequal_settings import UnequalSettings
 from tasks.texts import counted, printable
 
 _BODY = """{% for panel, rows in panels %}
@@ -25,6 +27,16 @@ knows, unless it shows anyway. Halved: {{ halved }}.</p>
 <tr><th scope="row">{{ row.label }}</th>
 {% for cell in row.cells %}<td>{{ cell }}</td>{% endfor %}
 <td{% if row.fell %} class="bad"{% endif %}>{{ row.collapse }}</td></tr>
+{% endfor %}
+</tbody></table></div>
+{% endfor %}
+{% for title, heads, rows in others %}
+<h2>{{ title }}</h2>
+<div class="scroll"><table>
+<thead><tr>{% for head in heads %}<th scope="col">{{ head }}</th>{% endfor %}</tr></thead>
+<tbody>
+{% for label, cells in rows %}
+<tr><th scope="row">{{ label }}</th>{% for cell in cells %}<td>{{ cell }}</td>{% endfor %}</tr>
 {% endfor %}
 </tbody></table></div>
 {% endfor %}
@@ -44,13 +56,26 @@ class _Row:
     fell: bool
 
 
-def training_page(curves: Sequence[Curve], svg: bytes) -> str:
+def training_page(
+    curves: Sequence[Curve],
+    svg: bytes,
+    equal: EqualRows | None = None,
+    unequal: UnequalSettings | None = None,
+) -> str:
     """Write one HTML file; see `page`.
 
     Args:
         curves: What is compared; at least one.
         svg: The figure.
+        equal: The curves at equal updates and episodes, if that can be said.
+        unequal: Settings in which their runs differ, if there are any.
     """
+    others = []
+    if equal:
+        others.append(("Success at equal updates and episodes", ["", *equal.heads], equal.rows))
+    if unequal:
+        values = {name: (value,) for name, value in unequal.values.items()}
+        others.append((unequal.head.capitalize(), ["setting", "values"], values))
     runs = [run for curve in curves for run in curve.runs]
     tasks = ", ".join(dict.fromkeys(run.start.task for run in runs))
     inits = ", ".join(dict.fromkeys(printable(run.start.init.name) for run in runs))
@@ -70,6 +95,7 @@ def training_page(curves: Sequence[Curve], svg: bytes) -> str:
             for panel, task in panels
         ],
         columns=_COLUMNS,
+        others=[(title, heads, rows.items()) for title, heads, rows in others],
         halved=DEFINITIONS["halved"].text,
     )
 

@@ -42,17 +42,19 @@ def run(arguments: argparse.Namespace) -> int:
     names = arguments.metrics.split(",") if arguments.metrics else DEFAULT_METRICS
     plots = plotted([name.strip() for name in names], logs)
     content = figure_bytes(curves, plots, arguments.x, _FORMATS[out.suffix])
+    equal = _compared(curves)
+    unequal = unequal_settings([log.start for log in logs]) if equal else None
     if out.suffix == ".html":
         from benchmark.plots.training_page import training_page
 
-        content = training_page(curves, content).encode()
+        content = training_page(curves, content, equal, unequal).encode()
     with os_error_as(f"{out} cannot be written"):
         write_atomically(out, content)
     say(f"curves of {counted(len(logs), 'run')}: {out.absolute()}")
-    if equal := _compared(curves):
+    if equal:
         say("\n" + equal.text("success after"))
-        if unequal := unequal_settings([log.start for log in logs]):
-            say("\n" + unequal.text)
+    if unequal:
+        say("\n" + unequal.text)
     return 0
 
 

@@ -386,12 +386,15 @@ def test_runs_of_one_recipe_on_several_tracks_are_labeled_and_what_else_differs_
         lines[0] |= {"track": track, "configuration": {"kl": {"coef": 0.0 if track else 0.5}}}
         write_log(tmp_path / ("fixed" if track else "open"), lines)
     runs = [str(tmp_path / "open"), str(tmp_path / "fixed")]
-    assert main(["plot", *runs, "--out", str(tmp_path / "x.svg")]) == 0
+    page = tmp_path / "page.html"
+    assert main(["plot", *runs, "--out", str(page)]) == 0
     said = capsys.readouterr().out
+    content = page.read_text("utf-8")
+    assert "<h2>Settings that differ</h2>" in content and "<td>0.5 or 0.0</td>" in content
+    assert "<h2>Success at equal updates and episodes</h2>" in content
     assert "grpo, open" in said and "grpo, sokoban-stress" in said
     assert "settings that differ:\n    kl.coef  0.5 or 0.0\n" in said
     # One seed each, which `stability` does not compare.
-    page = tmp_path / "page.html"
     assert main(["stability", *runs, "--out", str(page)]) == 0
     said = capsys.readouterr().out
     assert "sokoban: settings that differ:\n    kl.coef  0.5 or 0.0\n" in said
