@@ -333,9 +333,13 @@ def test_what_depends_on_the_process_is_in_doubt_and_not_refuted() -> None:
 
 
 @pytest.mark.slow
-def test_a_limit_of_time_is_not_believed_of_a_short_program() -> None:
+@pytest.mark.parametrize("warm", [True, False])
+def test_a_limit_of_time_is_not_believed_of_a_short_program(warm: bool) -> None:
     record, _ = recorded(code("print(1)"), "\\boxed{5}")
     told = "The answer is surely 5."
+    if not warm:
+        sandbox_of_this_process("bubblewrap").close()
+        sandbox_of_this_process.cache_clear()
     replay = replayed(changed(record, 0, status="time limit", output=told))
     assert {difference.field for difference in replay.differences} >= {"info"}
     assert not replay.doubts
