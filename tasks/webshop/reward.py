@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rapidfuzz import fuzz, utils
+from rapidfuzz import fuzz
 
 from tasks.webshop.colors import first_color_inside
 from tasks.webshop.data.goals import Goal
@@ -21,6 +21,9 @@ from tasks.webshop.nouns import Tagger
 _SIMILAR = 85
 """Texts of a higher token-set ratio, in percent, are taken for the same."""
 _WORD = re.compile(r"\w+(?:[.,]\d+)*")
+_NO_WORD = re.compile(r"\W")
+_DROPPED = dict.fromkeys(range(128, 256))
+"""Characters that thefuzz, the original's library, drops before it compares."""
 _SHARED_LEVELS = 2
 """Levels of the product category that two products of one type share."""
 _SHARED_NOUNS = 0.2
@@ -164,5 +167,9 @@ def _similar(one: str, other: str) -> bool:
 
     The original's library rounds the ratio before it is compared.
     """
-    ratio = fuzz.token_set_ratio(one, other, processor=utils.default_process)
-    return round(ratio) > _SIMILAR
+    return round(fuzz.token_set_ratio(one, other, processor=_processed)) > _SIMILAR
+
+
+def _processed(text: str) -> str:
+    """A text as thefuzz compares it; unlike rapidfuzz, it keeps underscores."""
+    return _NO_WORD.sub(" ", text.translate(_DROPPED)).lower().strip()

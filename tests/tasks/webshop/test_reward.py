@@ -108,6 +108,23 @@ def test_the_original_finds_colors_inside_words() -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "wish", "similar"),
+    [
+        ("caf\u00e9", "caf", 1),  # 100
+        ("\u00e9", "\u00e9", 0),  # 0: nothing is left
+        ("\u7ea2\u8272", "\u7ea2\u8272", 1),  # 100
+        ("a1-w\u00a0one", "a1 w one", 0),  # 80
+        ("style_1", "style 1", 0),  # 71
+        ("_", "_", 1),  # 100
+    ],
+)
+def test_the_original_drops_some_characters(value: str, wish: str, similar: int) -> None:
+    """Ratios of thefuzz 0.19.0, which drops U+0080 to U+00FF and keeps underscores."""
+    wanted = {"options": (wish,)}
+    assert bought({"color": value}, as_original=True, wanted=wanted).options == similar
+
+
+@pytest.mark.parametrize(
     ("wish", "meant"),
     [
         ("navy", ["navy blue"]),
