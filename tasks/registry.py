@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tasks.base import Task, TaskInfo
 from tasks.errors import UserError, suggestion
+from tasks.texts import LONGEST_SHOWN, cut
 
 GROUP = "arlarena_bench.tasks"
 """Entry points of packages that bring tasks."""
@@ -46,11 +47,11 @@ def task_name(text: str) -> str:
     process and those it starts. What follows the folder (`./frozen_lake/builtin`) stays.
 
     Raises:
-        UserError: The path is not a task's folder, or its name is another task's.
+        UserError: The path is not a task's folder or cannot be read, or its name is another task's.
     """
     if not text.startswith((".", "/", "~")):
         return text
-    path = Path(text).expanduser().resolve()
+    path = _resolved(text)
     rest = ""
     if not (path / FILE).is_file() and (path.parent / FILE).is_file():
         path, rest = path.parent, f"/{path.name}"
@@ -109,7 +110,7 @@ def _entry_points() -> tuple[EntryPoint, ...]:
 
 def _folders() -> Iterator[tuple[str, Path]]:
     for text in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
-        folder = Path(text).expanduser().resolve()
+        folder = _resolved(text)
         if (folder / FILE).is_file():
             yield folder.name, folder
             continue
@@ -117,6 +118,19 @@ def _folders() -> Iterator[tuple[str, Path]]:
         if not found:
             raise UserError(f"${VARIABLE}: {text} is neither a task's folder nor contains one")
         yield from ((path.name, path) for path in found if path != _FOLDER / path.name)
+
+
+def _resolved(text: str) -> Path:
+    """A path that the user gave, absolute; made sure that the system can look there."""
+    try:
+        path = Path(text).expanduser().resolve()
+        (path / FILE).is_file()
+    except (OSError, RuntimeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UserError(
+            f"the task's folder {cut(text, LONGEST_SHOWN)} cannot be read: {why}"
+        ) from error
+    return path
 
 
 @cache

@@ -81,6 +81,17 @@ def test_a_folder_is_the_same_however_the_variable_spells_it(
     assert os.environ[VARIABLE] == spelled.format(path)
 
 
+@pytest.mark.parametrize("text", ["~no-such-user/task", "./" + "x" * 5000])
+def test_a_path_that_the_system_refuses_is_one_line(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UserError, match=r"^the task's folder .* cannot be read: [^/]+$"):
+        task_name(text)
+    monkeypatch.setenv(VARIABLE, text)
+    with pytest.raises(UserError, match=r"cannot be read"):
+        task_names()
+
+
 def test_a_package_brings_a_task(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     path = folder("of_a_package", FINISHED)
     monkeypatch.syspath_prepend(str(path.parent))
