@@ -82,8 +82,9 @@ def recipe_cells(stability: RecipeStability) -> list[str]:
     for name in COLUMNS:
         if name == "collapse_rate":
             event = stability.events["collapse"]
+            others = len(stability.runs) - event.known
             late = stability.halved
-            cells.append(collapses_text(event.happened, event.known, late, UNKNOWN))
+            cells.append(collapses_text(event.happened, event.known, late, UNKNOWN, others))
         elif name == "worst_seed":
             cells.append(shown(name, stability.worst_seed))
         else:

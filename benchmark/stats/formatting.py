@@ -43,7 +43,7 @@ def count_text(count: int | Fraction, number: int) -> str:
     return f"{shown} of {number}"
 
 
-def collapses_text(happened: int, known: int, halved: int, unknown: str) -> str:
+def collapses_text(happened: int, known: int, halved: int, unknown: str, others: int = 0) -> str:
     """`2 of 5, 1 halved`: seeds that collapsed, of how many, and others that halved.
 
     Args:
@@ -51,10 +51,13 @@ def collapses_text(happened: int, known: int, halved: int, unknown: str) -> str:
         known: Seeds whose logs can say.
         halved: Other seeds that ended at half of their best or below.
         unknown: What stands for all of it where no log can say.
+        others: Seeds whose logs cannot say.
     """
     if not known:
         return f"unknown, {halved} halved" if halved else unknown
-    return f"{happened} of {known}" + (f", {halved} halved" if halved else "")
+    parts = [f"{happened} of {known + others}"]
+    parts += [f"{others} unknown"] if others else []
+    return ", ".join([*parts, *([f"{halved} halved"] if halved else [])])
 
 
 def rate_text(value: float, low: float, high: float) -> str:

@@ -43,7 +43,7 @@ class EventCount:
         happened: Seeds to which it happened.
         known: Seeds whose logs can say.
         rate: Their ratio; None if none can.
-        low: Lower end of its Wilson interval.
+        low: Lower end of its exact interval.
         high: Upper end.
     """
 

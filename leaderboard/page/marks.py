@@ -91,13 +91,23 @@ def below_init_chip(success: float, init: float | None) -> Markup:
     return element("span", "below init", "lb-chip lb-bad") if worse else NOTHING
 
 
-def collapsed_text(happened: int, known: int, halved: int = 0) -> str:
-    """How many seeds collapsed, and how many others ended at half of their best."""
-    return f"{happened}/{known} collapsed" + (f", {halved} halved" if halved else "")
+def collapsed_text(
+    happened: int, known: int, unknown: int = 0, halved: int = 0, of: str = "/"
+) -> str:
+    """How many seeds collapsed, are unknown, and ended at half of their best."""
+    others = (
+        f", {count} {word}" for count, word in ((unknown, "unknown"), (halved, "halved")) if count
+    )
+    return f"{happened}{of}{known + unknown} collapsed{''.join(others)}"
 
 
 def collapse_chip(
-    happened: int, known: int, low: float, high: float, step: int | None, halved: int = 0
+    happened: int,
+    known: int,
+    ends: tuple[float, float],
+    step: int | None,
+    unknown: int = 0,
+    halved: int = 0,
 ) -> Markup:
     """How many seeds collapsed or halved, when the first collapsed, what is known of the share.
 
@@ -106,16 +116,16 @@ def collapse_chip(
     Args:
         happened: Seeds that collapsed.
         known: Seeds whose logs can say.
-        low: Lower end of the interval of their share.
-        high: Upper end.
+        ends: The interval of their share; not shown where there are others, see `Line.unknown`.
         step: The update of the first collapse; None without one.
+        unknown: Seeds whose logs cannot say.
         halved: Other seeds that ended at half of their best.
     """
     good = known >= _FEWEST_SEEDS
     state = " lb-bad" if happened or halved else " lb-good" if good else ""
-    chip = element("span", collapsed_text(happened, known, halved), f"lb-chip{state}")
-    ends = f"95% CI {whole_percent(low)}\u2013{whole_percent(high)}%"
-    said = [element("span", ends, "lb-sub")]
+    chip = element("span", collapsed_text(happened, known, unknown, halved), f"lb-chip{state}")
+    share = f"95% CI {whole_percent(ends[0])}\u2013{whole_percent(ends[1])}%"
+    said = [] if unknown else [element("span", share, "lb-sub")]
     if step is not None and happened:
         said.insert(0, element("span", f"first at update {step:,}", "lb-sub"))
     return element("div", joined([chip, *said]))

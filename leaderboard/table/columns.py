@@ -66,6 +66,16 @@ class Line:
         return next(found, None)
 
     @property
+    def unknown(self) -> int:
+        """Seeds of which nobody knows whether they collapsed, where the logs of others can say.
+
+        With too few validations, only a run that did collapse shows it: what is known of its seeds
+        says nothing of their share.
+        """
+        event, stability = self.collapse, self.row.stability
+        return len(stability.seeds) - event.known if event and stability else 0
+
+    @property
     def unjudged(self) -> str:
         """Why nobody knows how many collapsed, and how many halved."""
         why = self.row.stability.unjudged if self.row.stability else "no logs"
@@ -200,11 +210,13 @@ def _stability(name: str) -> Column:
         beside = (
             ("happened", "seeds", lambda line: line.collapse.happened if line.collapse else None),
             ("known", "seeds", lambda line: line.collapse.known if line.collapse else None),
+            ("unknown", "seeds", lambda line: line.unknown if line.collapse else None),
             ("halved", "seeds", _halved),
         )
 
     def value(line: Line) -> Value:
-        return line.row.stability_column(name)
+        known = name != "collapse_rate" or not line.unknown
+        return line.row.stability_column(name) if known else None
 
     return Column(name, what.name, what.unit, text, value, what.better, "stability", True, beside)
 

@@ -177,12 +177,12 @@ def _texts(frame: pd.DataFrame, column: Column) -> list[str]:
     return [cells.number(value, column.unit) for value in values]
 
 
-def _collapses(rate: float, happened: float, known: float, halved: float) -> str:
-    text = cells.number(rate, "share")
-    if text == cells.UNKNOWN:
-        return text
+def _collapses(rate: float, happened: float, known: float, unknown: float, halved: float) -> str:
+    if math.isnan(known):
+        return cells.UNKNOWN
     late = 0 if math.isnan(halved) else int(halved)
-    return f"{text} ({collapses_text(int(happened), int(known), late, cells.UNKNOWN)})"
+    said = collapses_text(int(happened), int(known), late, cells.UNKNOWN, int(unknown))
+    return said if unknown else f"{cells.number(rate, 'share')} ({said})"
 
 
 def _plain_cells(values: Any, whole: bool) -> list[cells.Cell]:

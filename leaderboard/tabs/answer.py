@@ -97,8 +97,10 @@ def _summary_row(
     seeds = joined(["of ", counted(len(first.checkpoints), "seed"), ", ", whole.unjudged])
     if event is not None and event.low is not None and event.high is not None:
         ends = f"{whole_percent(event.low)}\u2013{whole_percent(event.high)}%"
+        beside = f"{whole.unknown} unknown" if whole.unknown else ends
         css = "lb-fallen" if event.happened else ""
-        seeds = joined([element("span", f"{event.happened} of {event.known}", css), _soft(ends)])
+        count = f"{event.happened} of {event.known + whole.unknown}"
+        seeds = joined([element("span", count, css), _soft(beside)])
         late = element("span", f" {whole.halved} halved", "lb-soft lb-fallen")
         seeds += late if whole.halved else NOTHING
     if len(panels) == 1:
@@ -377,17 +379,14 @@ def _collapses(row: BoardRow) -> Markup:
     seeds = counted(len(row.checkpoints), "seed")
     if event is None or event.low is None or event.high is None:
         return joined([seeds, f"; whether one collapsed is not known: {whole.unjudged}."])
+    about = f"95% CI {whole_percent(event.low)}\u2013{whole_percent(event.high)}%"
+    about = f"{whole.unknown} unknown: too few validations" if whole.unknown else about
     return joined(
         [
-            f"{event.happened} of {counted(event.known, 'seed')} ",
+            f"{event.happened} of {seeds} ",
             explained("collapse", "collapsed"),
             " ",
-            element(
-                "span",
-                f"(95% CI {whole_percent(event.low)}\u2013{whole_percent(event.high)}%)"
-                f"{',' if whole.halved else '.'}",
-                "lb-whole",
-            ),
+            element("span", f"({about}){',' if whole.halved else '.'}", "lb-whole"),
             *([f" {whole.halved} ", explained("halved", "halved"), "."] if whole.halved else []),
         ]
     )

@@ -125,8 +125,8 @@ def uninformative(board: Board, protocol: str, panels: str) -> frozenset[str]:
         ):
             found.add(name)
     # Where nothing collapses, that is worth saying; one number to quote is worth showing.
-    known = {name for name in (_COLLAPSE, DEPENDABLE) if frame[name].notna().any()}
-    return frozenset(found - known)
+    worth = {_COLLAPSE: f"{_COLLAPSE}:known", DEPENDABLE: DEPENDABLE}
+    return frozenset(found - {name for name, by in worth.items() if frame[by].notna().any()})
 
 
 def csv(board: Board, state: State) -> str:
@@ -371,7 +371,8 @@ def _collapse(row: BoardRow) -> Piece:
         return element("span", whole.unjudged, "lb-sub") if few else cells.UNKNOWN
     steps = [spark.collapse for spark in row.sparks if spark.collapse is not None]
     first = min(steps, default=None)
-    return collapse_chip(event.happened, event.known, event.low, event.high, first, whole.halved)
+    ends = event.low, event.high
+    return collapse_chip(event.happened, event.known, ends, first, whole.unknown, whole.halved)
 
 
 def _text(name: str, value: str | None) -> Piece:

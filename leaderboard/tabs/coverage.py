@@ -99,14 +99,16 @@ def _cell(
     if row is not None and row.panels and len(row.checkpoints) >= len(found):
         whole = Line(row, (), None)
         event = whole.collapse
-        said = _fallen(event.happened, event.known, whole.halved) if event else whole.unjudged
+        said = whole.unjudged
+        if event:
+            said = _fallen(event.happened, event.known, whole.unknown, whole.halved)
         query = entry_query(row.protocol, row.id)
         success = _score(grid, row)
         return _heat(success, link(query, cells.percent(success)), said)
     if found:
         success = fmean(run.success for run in found)
         fallen = sum(run.collapse is not None for run in found)
-        below = _fallen(fallen, len(found), sum(run.halved for run in found))
+        below = _fallen(fallen, len(found), 0, sum(run.halved for run in found))
         if row is not None:
             query = entry_query(row.protocol, row.id)
             entry = link(query, f"entry: {counted(len(row.checkpoints), 'seed')}")
@@ -127,9 +129,9 @@ def _score(grid: Grid, row: BoardRow) -> float:
     return fmean(played) if whole else row.panels[0].success
 
 
-def _fallen(happened: int, known: int, halved: int) -> Piece:
+def _fallen(happened: int, known: int, unknown: int, halved: int) -> Piece:
     # On two lines, since a cell is as narrow as its text lets it be.
-    first, comma, late = collapsed_text(happened, known, halved).partition(",")
+    first, comma, late = collapsed_text(happened, known, unknown, halved).partition(",")
     said = element("span", first + comma, "lb-fallen") if happened else first + comma
     return joined([said, element("span", late, "lb-sub lb-fallen")]) if late else said
 

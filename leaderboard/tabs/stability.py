@@ -80,6 +80,7 @@ def stability_lead(board: Board, state: State) -> str:
         element("strong", f"{happened} of {counted(known, 'training run')}"),
         " ", explained("collapse", "collapsed"),
         " on the panels shown",
+        *([f" ({logged - known} more have too few validations to tell)"] if logged > known else []),
         *([f", and {halved} of {logged} ", explained("halved", "halved")] if halved else []),
     ]  # fmt: skip
     names = [

@@ -10,6 +10,7 @@ from leaderboard.board.board import Board
 from leaderboard.board.rows import BoardRow, PanelKey
 from leaderboard.page import charts
 from leaderboard.page.dots import Dot, dot_plot
+from leaderboard.page.marks import collapsed_text
 from leaderboard.page.methods import short_tracks
 from leaderboard.page.state import State, entry_query, frame_of, panels_of_name
 from leaderboard.table import cells
@@ -47,7 +48,7 @@ def fallen_text(whole: Line) -> str:
     """How many seeds of an entry collapsed, and how many others halved: `2 of 5, 1 halved`."""
     event = whole.collapse
     happened, known = (event.happened, event.known) if event else (0, 0)
-    return collapses_text(happened, known, whole.halved, cells.UNKNOWN)
+    return collapses_text(happened, known, whole.halved, cells.UNKNOWN, whole.unknown)
 
 
 def fallen_of(row: BoardRow) -> tuple[str, bool]:
@@ -56,8 +57,7 @@ def fallen_of(row: BoardRow) -> tuple[str, bool]:
     event = whole.collapse
     said = whole.unjudged
     if event is not None:
-        said = f"{event.happened} of {event.known} collapsed"
-        said += f", {whole.halved} halved" if whole.halved else ""
+        said = collapsed_text(event.happened, event.known, whole.unknown, whole.halved, " of ")
     return said, bool(whole.halved or (event and event.happened))
 
 

@@ -114,8 +114,8 @@ def _training(board: Board, row: BoardRow) -> list[Markup]:
     if event is not None and event.low is not None and event.high is not None:
         steps = [spark.collapse for spark in row.sparks if spark.collapse is not None]
         chip = collapse_chip(
-            event.happened, event.known, event.low, event.high, min(steps, default=None),
-            whole.halved,
+            event.happened, event.known, (event.low, event.high), min(steps, default=None),
+            whole.unknown, whole.halved,
         )  # fmt: skip
         names = [explained("collapse", "collapse")]
         names += [explained("halved", "halved")] if whole.halved else []

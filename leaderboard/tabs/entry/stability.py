@@ -125,14 +125,18 @@ def _shown(stability: Stability) -> list[list[Piece]]:
         values.append(NamedValue("dispersion_across_runs", stability.dispersion_across_runs))
     rows: list[list[Piece]] = []
     for each in values:
-        how, last = "", ""
+        how, last, value = "", "", _value(each)
         if each.name in MEDIANS:
             how = "median"
             last = cells.number(worst.get(each.name), DEFINITIONS[each.name].unit)
         elif each.name == "collapse_rate" and collapse is not None:
-            known = f"{collapse.happened} of {collapse.known}"
+            unknown = len(stability.seeds) - collapse.known
+            known = f"{collapse.happened} of {len(stability.seeds)}"
             how = known if collapse.known else stability.unjudged
-            if collapse.low is not None and collapse.high is not None:
+            if collapse.known and unknown:
+                how += f", {unknown} unknown"
+                value = cells.UNKNOWN
+            elif collapse.low is not None and collapse.high is not None:
                 ends = whole_percent(collapse.low), whole_percent(collapse.high)
                 how += f", 95% CI {ends[0]}\u2013{ends[1]}%"
             how += f"; {len(stability.halved)} halved" if stability.halved else ""
@@ -140,7 +144,7 @@ def _shown(stability: Stability) -> list[list[Piece]]:
             how = "lowest"
         elif each.name == "dispersion_across_runs":
             how = "interquartile range"
-        rows.append([_name(each.name), how, _value(each), last, _unit(each.name)])
+        rows.append([_name(each.name), how, value, last, _unit(each.name)])
     return rows
 
 

@@ -306,11 +306,11 @@ def test_pictures_of_a_row_say_what_they_show() -> None:
     curve = sparkline([Spark(0, (0, 5, 10), (0.2, 0.6, 0.1), 10)], "cispo")
     assert "seed 0: 20.0 to 10.0%, collapsed at update 10" in curve
     assert curve.count('class="cross"') == 1 and sparkline([], "cispo") == ""
-    fallen = text_of(collapse_chip(2, 3, 0.2, 0.94, 9, 1))
+    fallen = text_of(collapse_chip(2, 3, (0.2, 0.94), 9, halved=1))
     assert fallen == "2/3 collapsed, 1 halved first at update 9 95% CI 20\u201394%"
-    assert "lb-good" in collapse_chip(0, 3, 0.0, 0.56, None)
-    assert "lb-good" not in collapse_chip(0, 3, 0.0, 0.56, None, 1)
-    assert "lb-good" not in collapse_chip(0, 1, 0.0, 0.79, None)
+    assert "lb-good" in collapse_chip(0, 3, (0.0, 0.56), None)
+    assert "lb-good" not in collapse_chip(0, 3, (0.0, 0.56), None, halved=1)
+    assert "lb-good" not in collapse_chip(0, 1, (0.0, 0.79), None)
     assert "below init" in below_init_chip(0.2, 0.3)
     assert below_init_chip(0.3, 0.3) == below_init_chip(0.3, None) == ""
 

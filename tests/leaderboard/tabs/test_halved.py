@@ -112,3 +112,34 @@ def test_too_few_validations_are_not_zero_collapses(tmp_path: Path) -> None:
     chart = success_chart(board, state)["plot"]
     assert chart.count("too few validations, 1 halved") == chart.count("too few validations") > 0
     assert chart.count("1 halved, 1 halved") == 0
+
+
+def test_seeds_that_are_unknown_stand_beside_one_that_collapsed(tmp_path: Path) -> None:
+    """Only a run that collapsed shows it: 1 of 1 would be a share of what nobody has chosen."""
+    event = EventCount("collapse", 1, 1, 1.0, 0.025, 1.0)
+    rate = (NamedValue("collapse_rate", 1.0),)
+    row = replace(ROW, stability=replace(STABILITY, columns=rate, events=(event,), halved=()))
+    content = board_content([row], SOKOBAN)
+    grid = Grid(("sokoban-standard",), ("sampo",), ())
+    facts = BoardFacts(content.facts.version, content.facts.protocols, (), grid=grid)
+    board = board_of(tmp_path, BoardContent(facts, content.rows))
+    state = State(protocol="v1", panels="sokoban/builtin")
+    own = State(tab="entry", protocol="v1", entry=row.id)
+    table = board_page(board, open_query(board, {"panels": "sokoban/builtin"}).state)
+    said = {
+        coverage_page(board, State(tab="coverage", protocol="v1")): "1/3 collapsed, 2 unknown",
+        entry_head(board, own): "1/3 collapsed, 2 unknown",
+        entry_page(board, own): "collapse rate 1 of 3, 2 unknown \u2013",
+        table: "1/3 collapsed, 2 unknown",
+        answer(board, state): "1 of 3 seeds collapsed (2 unknown: too few validations).",
+        summary(board, state): "1 of 3 2 unknown",
+        stability_lead(board, state): "1 of 1 training run collapsed on the panels shown "
+        "(2 more have too few validations to tell): a (1 of 3, 2 unknown).",
+    }
+    for page, part in said.items():
+        assert part in text_of(page)
+        assert "3\u2013100%" not in page
+    assert "1 of 3 collapsed, 2 unknown" in success_chart(board, state)["plot"]
+    (line,) = DictReader(StringIO(csv(board, state)))
+    counts = [line[f"collapse_rate:{name} [seeds]"] for name in ("happened", "known", "unknown")]
+    assert (line["collapse_rate [share]"], counts) == ("", ["1", "1", "2"])
