@@ -20,6 +20,8 @@ BASELINE: Final = "grpo"
 """What gains are over, there and here."""
 PAPER_EPISODES: Final = 128
 """Of which each success rate of the paper is the mean (`reference/notes.yaml`)."""
+LEAST_SEEDS: Final = 3
+"""Seeds of both methods without which no direction is judged, as the study has it of its claims."""
 LEAST_METHODS: Final = 4
 """Methods, the baseline among them, without which an order says nothing: three agree in full by
 chance in 1 of 6 cases, four in 1 of 24.
@@ -36,6 +38,7 @@ class Gain:
         clear: Whether that is more than the noise of the paper's episodes (`PAPER_EPISODES`).
         here: This board's, with its interval; None where it was not run, or GRPO was not.
         row: Its entry here; None if there is none.
+        seeds: Of its entry here or of GRPO's, whichever has fewer.
     """
 
     method: str
@@ -43,6 +46,7 @@ class Gain:
     clear: bool
     here: Interval | None
     row: BoardRow | None
+    seeds: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,8 @@ def _of_task(board: Board, protocol: str, panel: PanelFacts) -> TaskGains:
             *(Side.of_rates([rate], PAPER_EPISODES) for rate in (success, base.success[0]))
         )
         clear = not noise.low <= 0 <= noise.high
-        gained.append(Gain(each.method, noise.value, clear, here, row))
+        seeds = min(len(side.checkpoints) if side else 0 for side in (row, start))
+        gained.append(Gain(each.method, noise.value, clear, here, row, seeds))
     gained.sort(key=lambda gain: -gain.paper)
     tau, p_value, methods = agreement(gained)
     return TaskGains(panel, track, tuple(gained), tau, p_value, methods or int(start is not None))

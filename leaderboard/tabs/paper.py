@@ -28,7 +28,7 @@ from leaderboard.page.markup import (
 )
 from leaderboard.page.state import State, entry_query, query_of
 from leaderboard.table import cells
-from leaderboard.table.paper import LEAST_METHODS, Gain, TaskGains, gains
+from leaderboard.table.paper import LEAST_METHODS, LEAST_SEEDS, Gain, TaskGains, gains
 from tasks.texts import counted
 
 _INCOMPLETE: Final = "incomplete"
@@ -48,7 +48,8 @@ def paper_lead(board: Board, state: State) -> str:
                     "models, 128 other episodes. Filled: entries of this board, on one track with "
                     "GRPO (the standard one of the task), with the same 95% interval as every "
                     "comparison here. The models here are thousands of times smaller, so do not "
-                    "expect equal numbers.",
+                    f"expect equal numbers. With fewer than {LEAST_SEEDS} seeds, the interval is "
+                    "too narrow to judge a direction.",
                 ]
             )
         ),
@@ -120,9 +121,11 @@ def _named(gain: Gain, state: State) -> Piece:
 
 
 def _direction(gain: Gain) -> Piece:
-    """Whether the sign is the paper's, where both are clear."""
+    """Whether the sign is the paper's, where both are clear and seeds are enough."""
     if gain.here is None:
         return cells.UNKNOWN
+    if gain.seeds < LEAST_SEEDS:
+        return f"undecided, {counted(gain.seeds, 'seed')}"
     if gain.here.low <= 0 <= gain.here.high:
         return "undecided"
     if not gain.clear:

@@ -19,10 +19,9 @@ from tests.support.board_rows import board_row
 STATE = State(tab="paper", protocol="v1")
 
 
-def entry(recipe: str, solved: int, track: str = "sokoban-standard") -> FullRow:
-    return board_row(
-        f"20260101_{recipe}-{track}", {SOKOBAN: [first(solved)]}, recipe=recipe, track=track
-    )
+def entry(recipe: str, solved: int, track: str = "sokoban-standard", seeds: int = 1) -> FullRow:
+    played = {SOKOBAN: [first(solved)] * seeds}
+    return board_row(f"20260101_{recipe}-{track}", played, recipe=recipe, track=track)
 
 
 def board_of(boards: Boards) -> Board:
@@ -64,10 +63,12 @@ def test_a_later_entry_with_fewer_seeds_is_no_baseline(boards: Boards) -> None:
 
 def test_what_the_paper_itself_leaves_open_is_not_opposite(boards: Boards) -> None:
     """GSPO is 1.7 points below GRPO there, CISPO 57.9."""
-    board = boards(entry("grpo", 10), entry("gspo", 80), entry("cispo", 60))
-    said = text_of(paper_page(board, STATE))
+    rows = [entry("grpo", 10, seeds=3), entry("gspo", 80, seeds=3), entry("cispo", 60, seeds=3)]
+    said = text_of(paper_page(boards(*rows, entry("sapo", 90)), STATE))
     assert re.search(r"GSPO \u22121.7 \+70.0 \[[^]]*\] undecided there", said)
     assert re.search(r"CISPO \u221257.9 \+50.0 \[[^]]*\] opposite", said)
+    # One seed decides nothing here, as in the study.
+    assert re.search(r"SAPO \u221253.7 \+80.0 \[[^]]*\] undecided, 1 seed", said)
 
 
 def test_two_methods_are_no_order() -> None:
