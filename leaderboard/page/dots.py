@@ -1,6 +1,6 @@
 """Methods as rows of dots: one number of every entry, with its seeds, on one axis.
 
-A method is a row, and each of its tracks a line of that row, with a shape and a tone that differ
+A method is a row, and each of its tracks a lane of that row, with a shape and a tone that differ
 for the first six tracks: hues would not do for as many methods as a board has.
 """
 
@@ -16,8 +16,10 @@ from tasks.texts import counted, cut_middle
 
 MOST_ROWS: Final = 24
 """Rows of a figure: more are neither read nor drawn at once."""
-_LINE: Final = 13
-"""Pixels of a track within a row."""
+_LANE: Final = 13
+"""Pixels of a track within a row, and between two rows."""
+_LEGEND_WIDTH: Final = 270
+"""Pixels that a phone has for the names of tracks."""
 _LONGEST: Final = 22
 _LIMIT: Final = 176
 """Characters of a row's name, and pixels, in which a number behind it has room, too."""
@@ -83,15 +85,18 @@ def dot_plot(
     if len(shown) > MOST_ROWS:
         lines.append(f"The first {MOST_ROWS} of {len(shown)} rows.")
     pairs = [pair for pair in zip(dots, rows, strict=True) if pair[1] in shown[:MOST_ROWS]]
-    values = [_datum(dot, row) for dot, row in pairs]
     tracks = list(dict.fromkeys(dot.track for dot, _ in pairs))
-    channels = _channels(shown[:MOST_ROWS], tracks, title, axis)
+    places = [(shown.index(row), tracks.index(dot.track)) for dot, row in pairs]
+    lanes = _lanes(places)
+    values = [_datum(dot, row, lanes[at]) for (dot, row), at in zip(pairs, places, strict=True)]
+    count = lanes[max(places)] + 1
+    channels = _channels(count, tracks, title, axis)
     spec = {
         "title": {"text": lines, "fontSize": 12, "fontWeight": "normal", "color": charts.SOFT},
         "data": {"values": values},
         "layer": _layers(pairs, values, channels, head),
         "width": "container",
-        "height": len(shown[:MOST_ROWS]) * max(22, 7 + _LINE * len(tracks)),
+        "height": _LANE * count,
     }
     said = "; ".join(f"{row}: {_said(dot)}" for dot, row in pairs)
     return charts.value_of(spec, f"{title} of {counted(len(pairs), 'entry')}. {said}")
@@ -134,38 +139,41 @@ def _rows(dots: Sequence[Dot]) -> list[str]:
     return found
 
 
+def _lanes(places: Sequence[tuple[int, int]]) -> dict[tuple[int, int], int]:
+    """The lanes of entries by row and track: one for each, and an empty one between two rows."""
+    order = sorted(places)
+    return {at: lane + at[0] for lane, at in enumerate(order)}
+
+
 def _said(dot: Dot) -> str:
     told = (f"{title} {text}" for title, text in dot.told.items())
     return ", ".join(filter(None, (dot.track, dot.shown, *told)))
 
 
-def _datum(dot: Dot, row: str) -> charts.Spec:
+def _datum(dot: Dot, row: str, lane: int) -> charts.Spec:
     return {
-        "row": row, "track": dot.track, "entry": cells.text(dot.name), "href": dot.href,
-        "value": dot.value, "low": dot.low, "high": dot.high, "shown": dot.shown,
+        "row": row, "lane": lane, "track": dot.track, "entry": cells.text(dot.name),
+        "href": dot.href, "value": dot.value, "low": dot.low, "high": dot.high, "shown": dot.shown,
         "end": dot.end, "bad": dot.is_bad,
         **{f"told_{number}": text for number, text in enumerate(dot.told.values())},
     }  # fmt: skip
 
 
-def _channels(
-    rows: Sequence[str], tracks: Sequence[str], title: str, axis: charts.Spec
-) -> dict[str, Any]:
-    """Rows, lines of tracks within them, and the axis."""
+def _channels(lanes: int, tracks: Sequence[str], title: str, axis: charts.Spec) -> dict[str, Any]:
+    """Lanes, looks of tracks, and the axis."""
     looks = [_LOOKS[min(place, len(_LOOKS) - 1)] for place in range(len(tracks))]
     track = {"field": "track", "type": "nominal"}
-    legend = {"legend": {"symbolSize": 80, "symbolStrokeWidth": 0} if len(tracks) > 1 else None}
+    # As many beside each other as a phone has room for.
+    columns = max(1, min(3, _LEGEND_WIDTH // (7 * max(map(len, tracks)) + 26)))
+    looked = {"symbolSize": 80, "symbolStrokeWidth": 0, "columns": columns}
+    legend = {"legend": looked if len(tracks) > 1 else None}
 
     def by_track(ranges: Sequence[str]) -> charts.Spec:
         return track | legend | {"scale": {"domain": list(tracks), "range": list(ranges)}}
 
-    row = {"field": "row", "type": "nominal", "title": None,
-           "scale": {"type": "band", "domain": list(rows), "padding": 0},
-           "axis": {"grid": True, "labelColor": charts.INK, "labelLimit": _LIMIT}}  # fmt: skip
-    offset = track | {"scale": {"domain": list(tracks), "type": "band", "paddingOuter": 0.3}}
+    scale = {"type": "band", "domain": list(range(lanes)), "padding": 0}
     return {
-        "row": row,
-        "line": {"y": row, "yOffset": offset},
+        "lane": {"field": "lane", "type": "ordinal", "axis": None, "scale": scale},
         "tone": {"color": by_track([tone for _, tone in looks])},
         "shape": {"shape": by_track([shape for shape, _ in looks])},
         "x": lambda name: {"x": charts.quantity(name, title, **axis)},
@@ -178,31 +186,44 @@ def _layers(
     channels: dict[str, Any],
     head: str,
 ) -> list[charts.Spec]:
-    x, line, tone = channels["x"], channels["line"], channels["tone"]
-    starts = {(row, dot.start) for dot, row in pairs if dot.start is not None}
+    x, lane, tone = channels["x"], channels["lane"], channels["tone"]
+    line = {"y": lane}
+    both = [(dot, each) for (dot, _), each in zip(pairs, values, strict=True)]
+    starts = [
+        {"lane": each["lane"], "start": dot.start} for dot, each in both if dot.start is not None
+    ]
     seeds = [
-        {"row": row, "track": dot.track, "seed": value}
-        for dot, row in pairs
+        {"lane": each["lane"], "seed": value}
+        for dot, each in both
         for value, fallen in dot.seeds
         if not fallen
     ]
     # They can lie on the dot, and then say what it says.
     crosses = [
-        each | {"seed": value}
-        for (dot, _), each in zip(pairs, values, strict=True)
-        for value, fallen in dot.seeds
-        if fallen
+        each | {"seed": value} for dot, each in both for value, fallen in dot.seeds if fallen
     ]
+    heads: dict[str, int] = {}
+    for each in values:
+        heads[each["row"]] = min(each["lane"], heads.get(each["row"], each["lane"]))
+    names = [{"row": row, "lane": at} for row, at in heads.items()]
+    gaps = [{"lane": at - 1} for at in heads.values() if at]
     told = list(dict.fromkeys(title for dot, _ in pairs for title in dot.told))
     say = {"entry": "entry", "track": "track", "shown": head or "value"}
     say |= {f"told_{number}": title for number, title in enumerate(told)}
     if not any(dot.track for dot, _ in pairs):
         del say["track"]
     under = {"tooltip": charts.tooltip(say), "href": {"field": "href"}}
-    whole = {"y": channels["row"] | {"bandPosition": 0}, "y2": {"field": "row", "bandPosition": 1}}
+    whole = {"y": lane | {"bandPosition": 0}, "y2": {"field": "lane", "bandPosition": 1}}
     bars = [each for each in values if each["low"] is not None]
     return [
-        {"data": {"values": [{"row": row, "start": start} for row, start in sorted(starts)]},
+        {"data": {"values": gaps},
+         "mark": {"type": "rule", "color": charts.RULE, "aria": False},
+         "encoding": line | {"x": {"value": 0}, "x2": {"value": "width"}}},
+        {"data": {"values": names},
+         "mark": {"type": "text", "align": "right", "dx": -8, "fontSize": 12, "limit": _LIMIT,
+                  "color": charts.INK},
+         "encoding": line | {"x": {"value": 0}, "text": {"field": "row"}}},
+        {"data": {"values": starts},
          "mark": {"type": "rule", "color": charts.SOFT, "strokeWidth": 1.5},
          "encoding": x("start") | whole},
         {"data": {"values": bars},

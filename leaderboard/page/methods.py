@@ -118,12 +118,15 @@ METHODS: Final[Mapping[str, Word]] = {
         ),
     ),
     "agentrl_norm": Word(
-        "AgentRL, normalization only",
-        ("GRPO with advantages standardized within each task.",),
+        "AgentRL_norm",
+        (
+            "AgentRL\u2019s normalization alone: GRPO with advantages standardized within each "
+            "task.",
+        ),
     ),
     "agentrl_cross": Word(
-        "AgentRL, cross-policy sampling only",
-        ("GRPO with some turns sampled from an older policy.",),
+        "AgentRL_cross",
+        ("AgentRL\u2019s cross-policy sampling alone: GRPO with some turns from an older policy.",),
     ),
 }
 
@@ -147,6 +150,7 @@ def method_explanations() -> Markup:
 
 
 def short_tracks(tracks: Sequence[str]) -> list[str]:
-    """Names of tracks without the task where all are of one task."""
-    tasks = {track.rpartition("-")[0] for track in tracks}
-    return [track.rpartition("-")[2] for track in tracks] if len(tasks) == 1 else list(tracks)
+    """Names of tracks without the task where all are of one task, those of all tasks aside."""
+    tasks = {track.rpartition("-")[0] for track in tracks if not track.startswith("all-")}
+    task = f"{tasks.pop()}-" if len(tasks) == 1 else ""
+    return [track.removeprefix(task) for track in tracks]

@@ -78,6 +78,12 @@ def _dot(board: Board, state: State, panels: Sequence[PanelKey], row: BoardRow, 
     success, start = success_of(row, panels), init_success(board, row, panels)
     assert success is not None  # `_trained` has looked
     said, fell = fallen_of(row)
+    whole = Line(row, (), None)
+    event = whole.collapse
+    # Short, since a phone has little room beside the axis: what is known in full is in the tooltip.
+    end = said if event is None or event.happened else ""
+    if whole.halved and not (event and event.happened):
+        end = f"{whole.halved} halved"
     model = f"{cells.text(row.base_model)}, {cells.number(row.parameters, 'parameters')}"
     return Dot(
         method=row.method,
@@ -86,7 +92,7 @@ def _dot(board: Board, state: State, panels: Sequence[PanelKey], row: BoardRow, 
         href=f"?{entry_query(state.protocol, row.id)}",
         value=100 * success.value,
         shown=cells.interval(success.value, success.low, success.high, "%"),
-        end=said if fell or Line(row, (), None).collapse is None else "",
+        end=end,
         is_bad=fell,
         low=100 * success.low,
         high=100 * success.high,

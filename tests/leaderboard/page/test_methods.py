@@ -56,3 +56,4 @@ def test_tracks_of_one_task_are_told_apart_by_their_kind() -> None:
     assert short_tracks(["a-b-standard", "a-b-stress"]) == ["standard", "stress"]
     assert short_tracks(["a-standard", "b-standard"]) == ["a-standard", "b-standard"]
     assert short_tracks(["open", "open"]) == ["open", "open"]
+    assert short_tracks(["a-standard", "all-standard"]) == ["standard", "all-standard"]

@@ -92,11 +92,15 @@ def test_both_tracks_of_a_method_stand_in_one_row_the_best_first(boards: Boards)
         ("CISPO", "stress", 2),
     ]  # fmt: skip
     dot = next(each["encoding"] for each in spec["layer"] if each["mark"].get("size") == 75)
-    assert dot["y"]["scale"]["domain"] == ["SAMPO", "CISPO", "GSPO"]
-    # A track is told by its place within the row, by shape and by tone, a collapse also in words.
-    assert dot["yOffset"]["field"] == dot["shape"]["field"] == dot["color"]["field"] == "track"
+    # An entry is a lane, and there is one between two rows.
+    named = [(each["row"], each["lane"]) for each in values(spec, "text", align="right")]
+    assert sorted(named, key=lambda pair: pair[1]) == [("SAMPO", 0), ("CISPO", 2), ("GSPO", 5)]
+    assert [each["lane"] for each in drawn] == [0, 2, 5, 3]
+    assert dot["y"]["scale"]["domain"] == list(range(6)) and spec["height"] == 6 * 13
+    # A track is told by its lane within the row, by shape and by tone, a collapse also in words.
+    assert dot["shape"]["field"] == dot["color"]["field"] == "track"
     assert len(set(dot["shape"]["scale"]["range"])) == 2
-    assert [(each["row"], each["end"]) for each in values(spec, "text")] == [
+    assert [(each["row"], each["end"]) for each in values(spec, "text", align="left")] == [
         ("CISPO", "2 of 3 collapsed")
     ]
     red = values(spec, "point", color="var(--lb-bad)")
@@ -138,7 +142,7 @@ def test_seeds_of_a_mean_over_panels_are_their_means(boards: Boards) -> None:
     spec = spec_of(success_chart(boards(both), replace(STATE, panels="built-in")))
     assert [each["seed"] for each in values(spec, "point", size=14)] == [30, 40]
     # Without logs nobody knows whether it collapsed.
-    assert [each["end"] for each in values(spec, "text")] == ["no logs"]
+    assert [each["end"] for each in values(spec, "text", align="left")] == ["no logs"]
 
 
 def dots(count: int) -> list[Dot]:
@@ -177,7 +181,7 @@ def test_stability_has_the_table_s_unit_and_success_at_the_end_of_rows(boards: B
     assert [(each["row"], each["value"]) for each in spec["data"]["values"]] == [
         ("SAMPO", 1), ("CISPO", 0.25),
     ]  # fmt: skip
-    assert [each["end"] for each in values(spec, "text")] == ["80.0%", "2.0%"]
+    assert [each["end"] for each in values(spec, "text", align="left")] == ["80.0%", "2.0%"]
     assert [each["row"] for each in values(spec, "point", color="var(--lb-bad)")] == ["CISPO"]
     assert "1.00" in text_of(stability_page(board, state))
 
@@ -188,7 +192,10 @@ def test_what_overflowed_has_no_place_and_says_so(boards: Boards) -> None:
                    trained("b", "cispo", (0, 4), mismatch_p95=0.5))  # fmt: skip
     spec = spec_of(against_chart(board, state))
     assert [each["value"] for each in spec["data"]["values"]] == [None, 0.5]
-    assert [each["end"] for each in values(spec, "text")] == ["80.0%, infinite", "2.0%"]
+    assert [each["end"] for each in values(spec, "text", align="left")] == [
+        "80.0%, infinite",
+        "2.0%",
+    ]
 
 
 def test_a_mismatch_that_is_rounding_is_not_drawn(boards: Boards) -> None:
