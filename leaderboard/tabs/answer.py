@@ -136,8 +136,8 @@ def _methods_run(board: Board, rows: Sequence[BoardRow]) -> Markup:
     said = f"{count} of {len(grid.recipes)}" if grid else str(count)
     events = [(row.recipe, Line(row, (), None).collapse) for row in rows]
     fallen = len({recipe for recipe, event in events if event and event.happened})
-    collapsed = f", {fallen} collapsed" if fallen else ""
-    return joined([said, element("span", collapsed, "lb-fallen") if collapsed else NOTHING])
+    collapsed = element("span", f" {fallen} collapsed", "lb-soft lb-fallen")
+    return joined([said, ",", collapsed]) if fallen else line(said)
 
 
 def _soft(text: str) -> Markup:

@@ -207,10 +207,14 @@ def _by_track(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _first(entries: pd.DataFrame, apart: bool) -> pd.DataFrame:
-    """As many as the first view has room for; of tracks the best of each, then the second best."""
+    """As many as the first view has room for; of tracks the best of each, then the second best.
+
+    Of tracks without a rank, which have not played all of the panels, only the best.
+    """
     if not apart:
         return entries.head(FIRST_ROWS)
     places = entries.groupby("track").cumcount()
+    places = places[entries[RANK].notna() | (places == 0)]
     kept = places.sort_values(kind="stable").index[:FIRST_ROWS]
     return entries[entries.index.isin(kept)]
 
@@ -219,7 +223,8 @@ def _table(board: Board, state: State, frame: pd.DataFrame, apart: bool) -> Mark
     ranked = frame["kind"].isin(RANKED)
     shown = chosen(board, state)
     if apart and state.columns == USUAL:
-        shown = tuple(column for column in shown if column.name != "track")
+        # All entries of a track have its init.
+        shown = tuple(column for column in shown if column.name not in ("track", "init"))
     heads = joined(_head(column, state) for column in shown)
     by = state.sort if "/" in state.sort else SUCCESS
     row = partial(
@@ -311,7 +316,9 @@ def _cell(
         shown = _dependable(row, values)
         return element("td", shown, "num lb-none" if shown == cells.UNKNOWN else "num", **said)
     if column.is_success:
-        return element("td", _success(board, row, column, values, state), "num lb-success", **said)
+        shown = _success(board, row, column, values, state)
+        css = "num lb-success" + (" lb-none" if shown == cells.UNKNOWN else "")
+        return element("td", shown, css, **said)
     if name == _COLLAPSE:
         chip = _collapse(row)
         none = " lb-none" if chip == cells.UNKNOWN else ""

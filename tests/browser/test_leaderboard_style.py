@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
 from leaderboard.board.file import PARQUET, parquet_bytes
 from leaderboard.board.protocols import Grid
+from leaderboard.board.training_rows import Spark
 from tests.browser.chromium import DESKTOP, launched
 from tests.browser.leaderboard_pages import PHONE, open_at, open_tab, served, shown, violations
 from tests.support.board_rows import synthetic_content
@@ -24,6 +25,25 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     grid = Grid(("sokoban-standard", "sokoban-stress"), ("grpo", "dapo_gigpo"), (), ())
     content = replace(content, facts=replace(content.facts, grid=grid))
     (root / PARQUET).write_bytes(parquet_bytes(content))
+    with served(root / PARQUET, root) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def long_names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A board on five tracks of a task, with names as long as those of real entries."""
+    root = tmp_path_factory.mktemp("long-names")
+    content = synthetic_content(12, 20)
+    tracks = ("sokoban-standard", "all-standard", "sokoban-stress", "all-async-1", "all-async-4")
+    rows = [
+        replace(
+            row, track=tracks[place % 5], name="DAPO_GIGPO sokoban-standard", recipe="dapo_gigpo",
+            base_model="tiny-webshop-mixed", sparks=(Spark(0, (0, 9), (0.2, 0.3), None),),
+        )
+        if row.kind == "trained" else row
+        for place, row in enumerate(content.rows)
+    ]  # fmt: skip
+    (root / PARQUET).write_bytes(parquet_bytes(replace(content, rows=tuple(rows))))
     with served(root / PARQUET, root) as found:
         yield found
 
@@ -151,4 +171,44 @@ def test_an_explanation_in_a_table_is_read_whole(
         == "left"
     )
     expect(shown.get_by_role("button", name="Copy: the training")).to_be_visible()
+    page.close()
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE])
+def test_leaders_stand_beside_each_other_without_scrolling(
+    browser: Browser, long_names: str, viewport: ViewportSize
+) -> None:
+    """And no row is high for the sake of a narrow column."""
+    page = browser.new_page(viewport=viewport)
+    open_at(page, long_names)
+    frame = page.locator(".lb-scroll:has(.lb-summary)").locator("visible=true").first
+    assert frame.evaluate("e => e.scrollWidth <= e.clientWidth")
+    rows = frame.locator("tbody tr").evaluate_all(
+        "rows => rows.map(row => row.getBoundingClientRect().height)"
+    )
+    assert max(rows) < 120
+    page.close()
+
+
+def test_a_long_name_does_not_push_the_curve_over_the_number(
+    browser: Browser, long_names: str
+) -> None:
+    page = browser.new_page(viewport=DESKTOP)
+    open_at(page, f"{long_names}?tab=board&panels=sokoban/builtin")
+    expect(page.locator(".lb-board thead")).not_to_contain_text("ALFWorld")
+    beyond = """cells => cells.filter(cell => { const curve = cell.querySelector('.lb-spark');
+        return curve.getBoundingClientRect().right > cell.getBoundingClientRect().right })"""
+    cells = page.locator(".lb-board tbody th.lb-name:has(.lb-spark)")
+    assert cells.count() > 3 and cells.evaluate_all(f"cells => ({beyond})(cells).length") == 0
+    page.close()
+
+
+def test_a_phone_has_room_for_the_figure_s_legend(browser: Browser, long_names: str) -> None:
+    page = browser.new_page(viewport=PHONE)
+    open_at(page, f"{long_names}?tab=board&panels=sokoban/builtin")
+    figure = shown(page).locator(".lb-plot svg.marks").first
+    names = figure.locator(".role-legend-label text")
+    expect(names).to_have_text(["all-standard", "standard", "stress", "all-async-1", "all-async-4"])
+    ends = names.evaluate_all("texts => texts.map(text => text.getBoundingClientRect().right)")
+    assert max(ends) <= figure.evaluate("e => e.getBoundingClientRect().right")
     page.close()

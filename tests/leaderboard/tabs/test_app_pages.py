@@ -428,8 +428,9 @@ def test_stability_says_first_what_collapsed(boards: Boards) -> None:
     def entry(name: str, happened: int, known: int) -> FullRow:
         rate = (happened / known, 0.0, 1.0) if known else (None, None, None)
         event = EventCount("collapse", happened, known, *rate)
-        found = Stability((0,), (NamedValue("retention", 0.5),), (), (event,), (), None, None)
-        return board_row(f"20260101_{name}", {SOKOBAN: [first(50)]}, (found, ()))
+        seeds = tuple(range(max(1, known)))
+        found = Stability(seeds, (NamedValue("retention", 0.5),), (), (event,), (), None, None)
+        return board_row(f"20260101_{name}", {SOKOBAN: [first(50)] * len(seeds)}, (found, ()))
 
     state = State(tab="stability", protocol="v1", panels="sokoban/builtin")
     board = boards(entry("a", 1, 3), entry("b", 2, 2), entry("c", 0, 1))
