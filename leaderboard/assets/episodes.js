@@ -5,7 +5,9 @@ function fetchEpisode() {
 }
 
 watch("value", fetchEpisode);
+watch("value", () => window.leaderboard.reveal());
 fetchEpisode();
+window.leaderboard.reveal();
 // Where too many ask at once the server declines. What is being answered is not asked for twice.
 setInterval(() => {
   const waiting = element.querySelector(".lb-waiting");

@@ -1,9 +1,25 @@
 // The address of the page: it is the link to what is shown.
 let awaited = null;
+const asksForEpisodes = (query) => new URLSearchParams(query).has("panel");
 window.leaderboard = {
+  // Episodes stand at the end of a long page: a link to them has to lead there.
+  sought: asksForEpisodes(location.search),
   // A link was followed: going back leads to where it was.
   moved(href) {
     history.pushState(null, "", href);
+    this.sought = asksForEpisodes(href);
+    this.reveal();
+  },
+  // What is above may still be drawn.
+  reveal() {
+    setTimeout(() => {
+      const part = document.querySelector(".lb-episode :is(h4, .lb-waiting)")
+        ?? document.querySelector(".lb:has(> .lb-browser) > h3");
+      if (!this.sought || !part?.offsetParent) return;
+      const { top } = part.getBoundingClientRect();
+      if (top < 0 || top > 0.6 * window.innerHeight) part.scrollIntoView();
+      this.sought = part.matches(".lb-waiting");
+    }, 150);
   },
   // A tab shows something else now; `step`: going back leads to the tab before.
   shown(tab, step = false) {

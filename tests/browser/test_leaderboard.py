@@ -262,8 +262,14 @@ def test_an_entry_opens_from_the_board_and_goes_on(page: Page) -> None:
 
 def test_an_episode_is_drawn_turn_by_turn(page: Page, address: str, artifacts: Path) -> None:
     open_at(page, f"{address}?tab=entry&protocol=real&entry={REAL}&panel=sokoban/builtin")
+    heading = page.get_by_role("heading", name="Episodes")
+    expect(heading).to_be_in_viewport()
+    page.evaluate("scrollTo(0, 0)")
+    page.get_by_role("link", name="sokoban/builtin").click()
+    expect(heading).to_be_in_viewport()
     page.locator(".lb-list").get_by_role("link").nth(3).click()
     expect(page.locator(".lb-episode .lb-count")).to_have_text(re.compile("solved after"))
+    expect(page.locator(".lb-episode h4")).to_be_in_viewport()
     assert page.locator(".lb-tiles").count() >= 4
     expect(page).to_have_url(re.compile("episode="))
     page.screenshot(path=artifacts / "episode.png", full_page=True)
@@ -280,8 +286,10 @@ def test_an_episode_is_drawn_turn_by_turn(page: Page, address: str, artifacts: P
     episode = page.locator(".lb-list a").nth(7).inner_text()
     page.get_by_role("searchbox", name="Find an episode").fill(episode)
     expect(listed).to_have_count(1)
-    page.reload()
+    page.evaluate("scrollTo(0, 0)")
+    page.goto(page.url)
     expect(page.locator(".lb-episode .lb-count")).to_have_text(re.compile("solved after"))
+    expect(page.locator(".lb-episode h4")).to_be_in_viewport()
 
 
 def test_protocols_stay_apart(page: Page) -> None:
