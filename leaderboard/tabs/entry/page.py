@@ -34,6 +34,7 @@ from leaderboard.page.state import State, entry_query, query_of
 from leaderboard.table import cells
 from leaderboard.table.columns import panel_name
 from leaderboard.table.paired import side_of
+from leaderboard.table.ranks import RANKED, ranks
 from leaderboard.table.view import badges_of
 from leaderboard.tabs.entry.reproduce import reproduce, short_hash, whole_hashes
 from leaderboard.tabs.entry.stability import stability_tables
@@ -71,7 +72,7 @@ def entry_page(board: Board, state: State) -> str:
     if row is None:
         return page(note("Choose an entry."))
     return page(
-        _about(row),
+        _about(board, row),
         view_link(entry_query(state.protocol, row.id), *_ways(row)),
         element("h3", "Success"),
         _panels(board, row),
@@ -100,7 +101,34 @@ def _no_logs(row: BoardRow) -> str:
     return "No training logs were submitted, so its stability is unknown."
 
 
-def _about(row: BoardRow) -> Markup:
+def _track(board: Board, row: BoardRow) -> Markup:
+    """Its track, which leads to all of its entries, and its rank among them."""
+    if row.kind not in RANKED or not row.panels:
+        return line(row.track)
+    keys = tuple(numbers.key for numbers in row.panels)
+    panels = "/".join(keys[0]) if len(keys) == 1 else "built-in"
+    go = State(protocol=row.protocol, panels=panels, track=row.track)
+    places = ranks(board, row.protocol, keys)
+    others = sum(each.track == row.track and each.id in places for each in board.rows(row.protocol))
+    place = cells.rank(places[row.id].first, places[row.id].last)
+    return joined(
+        [
+            link(query_of(go), line(row.track)),
+            ": ",
+            explained("rank", "rank"),
+            f" {place} of {others}",
+        ]
+    )
+
+
+def _folder(board: Board, row: BoardRow) -> Markup:
+    """Where its files are, in the repository if the board names one."""
+    facts, path = board.facts, f"submissions/{row.id}"
+    address = facts.commit and facts.repository and f"{facts.repository}/tree/{facts.commit}/{path}"
+    return outside(address, element("code", path)) or element("code", path)
+
+
+def _about(board: Board, row: BoardRow) -> Markup:
     badges = joined(
         element("div", joined([element("span", badge, "lb-badge"), " ", _PROOFS[badge]]))
         for badge in badges_of(row)
@@ -116,7 +144,7 @@ def _about(row: BoardRow) -> Markup:
                 [
                     ("kind", _KINDS.get(row.kind, row.kind)),
                     ("method", method(row.method)),
-                    (explained("track", "track"), line(row.track)),
+                    (explained("track", "track"), _track(board, row)),
                     ("choices", joined((joined([f"{n} ", line(v)]) for n, v in picked), ", ")),
                     ("setting", line(choices.setting) if choices.setting else NOTHING),
                     ("base model", joined([base, size]) if base else NOTHING),
@@ -129,7 +157,7 @@ def _about(row: BoardRow) -> Markup:
                     ("date", row.date),
                     ("code", outside(row.code, line(row.code))),
                     ("paper", outside(row.paper, line(row.paper))),
-                    ("folder", element("code", f"submissions/{row.id}")),
+                    ("folder", _folder(board, row)),
                 ]
             ),
         ]
@@ -149,6 +177,10 @@ def _training_data(row: BoardRow) -> Markup:
 def _ways(row: BoardRow) -> list[Markup]:
     """Other views of the same entry."""
     ways = []
+    for numbers in row.panels[:1]:
+        panel = "/".join(numbers.key)
+        episodes = State(tab="entry", protocol=row.protocol, entry=row.id, panel=panel)
+        ways.append(link(query_of(episodes), "Episodes"))
     if row.stability is not None:
         curves = State(tab="curves", protocol=row.protocol, entries=(row.id,))
         ways.append(link(query_of(curves), "Training curves"))
@@ -175,7 +207,8 @@ def _panels(board: Board, row: BoardRow) -> Markup:
 
 def _panel(board: Board, row: BoardRow, numbers: PanelNumbers) -> list[Piece]:
     known = board.panel(row, numbers.key)
-    unit = f" {known.score_unit}" if known else ""
+    unit = known.score_unit if known else ""
+    unit = unit if unit == "%" else f" {unit}".rstrip()
     target = State(tab="entry", protocol=row.protocol, entry=row.id, panel="/".join(numbers.key))
     success = mean_success([side_of(numbers)])
     return [

@@ -61,7 +61,7 @@ def reproduce(row: BoardRow) -> Markup:
                 "again on a CPU, and all numbers are computed from the folder."
             ),
             copied(f"arlarena-bench submit check {entry}", "the check"),
-            note(_about(row)),
+            note(joined(_about(row))),
             copied(reproduce_text(row.id, row.plugins), "the reproduction"),
             note(_code(row)) if row.plugins else NOTHING,
             note("It runs these commands, which --dry-run prints:"),
@@ -78,23 +78,25 @@ def _code(row: BoardRow) -> str:
     )
 
 
-def _about(row: BoardRow) -> str:
+def _about(row: BoardRow) -> list[Piece]:
     """What a reproduction does with this entry."""
     logged = [str(point.seed) for point in row.checkpoints if point.log_sha256]
     kinds = {point.model.kind for point in row.checkpoints}
     if logged:
-        return (
+        return [
             f"With a model: train every seed again ({', '.join(logged)}; --seed chooses one) with "
             "the configuration of its log, play the panels, and compare weights, logs and success. "
             "On a CPU in float32, with the same versions, threads and vector instructions, the "
             "weights are identical bit for bit, except with asynchronous rollouts, or with "
-            "cross-policy sampling where the log lacks `engine.deterministic`."
-        )
+            "cross-policy sampling where the log lacks ",
+            element("code", "engine.deterministic"),
+            ".",
+        ]
     if kinds == {"policy"}:
-        return "Play the panels again by the same program."
+        return ["Play the panels again by the same program."]
     if "folder" in kinds:
-        return (
+        return [
             "With the weights, which the authors may offer (submission.json says where): give your "
             "copy, with the hash shown above, instead of the angle brackets."
-        )
-    return "With the weights: play the panels again. On other hardware some answers may differ."
+        ]
+    return ["With the weights: play the panels again. On other hardware some answers may differ."]

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from leaderboard.board.board import Board
 from leaderboard.board.rows import BoardBadges, BoardCheckpoint, BoardRow, Model
 from leaderboard.board.training_rows import (
     EventCount,
@@ -206,3 +207,23 @@ def test_a_text_that_scrolls_can_be_reached_by_keys(text: str, long: bool) -> No
 def test_an_infinite_drawdown_is_none_of_the_unknown() -> None:
     page = str(stability_tables(stability(0.1, math.inf), []))
     assert "10.0\u2013\u221e" in page
+
+
+def test_an_entry_leads_to_its_track_its_episodes_and_its_files(boards: Boards) -> None:
+    rows = [
+        board_row(f"2026010{n}_a{n}", {SOKOBAN: [first(20 * n)]}, track="sokoban-standard")
+        for n in (1, 2, 3)
+    ]
+    board = boards(*rows, board_row("20260104_b", {SOKOBAN: [first(99)]}))
+    state = State(tab="entry", protocol="v1", entry=rows[1].id)
+    shown = entry_page(board, state)
+    assert "sokoban-standard : rank 2 of 3" in text_of(shown)
+    assert (
+        "tab=board&amp;protocol=v1&amp;panels=sokoban%2Fbuiltin&amp;track=sokoban-standard" in shown
+    )
+    assert f"entry={rows[1].id}&amp;panel=sokoban%2Fbuiltin" in shown
+    # Without a repository there is nowhere to lead.
+    assert f"<code>submissions/{rows[1].id}</code></dd>" in shown
+    facts = replace(board.facts, repository="https://example.org/r", commit="c" * 40)
+    there = entry_page(Board(facts, board._table), state)
+    assert f'href="https://example.org/r/tree/{"c" * 40}/submissions/{rows[1].id}"' in there
