@@ -153,17 +153,25 @@ def _dimension(
 
 
 def _names(rows: Sequence[BoardRow], name: str) -> dict[str, str]:
-    """What each entry's choice is called; those of one name and other constants are told apart."""
+    """What each entry's choice is called.
+
+    Of choices of one name, the constants that most entries have are meant by the name alone, and
+    others by a method that has them.
+    """
     place = METHOD.index(name)
-    hashes: dict[str, set[str]] = {}
+    found = {row.id: getattr(row.choices, name) for row in rows}
+    alike: dict[str, dict[str, list[BoardRow]]] = {}
     for row in rows:
-        known = hashes.setdefault(getattr(row.choices, name), set())
-        known |= set(row.choices.hashes[place : place + 1])
-    found = {}
-    for row in rows:
-        choice = getattr(row.choices, name)
-        several = len(hashes[choice]) > 1 and row.choices.hashes
-        found[row.id] = f"{choice} ({row.choices.hashes[place][:4]})" if several else choice
+        for constants in row.choices.hashes[place : place + 1]:
+            alike.setdefault(found[row.id], {}).setdefault(constants, []).append(row)
+    for choice, variants in alike.items():
+        _, *others = sorted(variants.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+        taken: set[str] = set()
+        for constants, own in others:
+            called = f"{choice} ({min(row.method for row in own)})"
+            called = f"{called[:-1]}, {constants[:4]})" if called in taken else called
+            taken.add(called)
+            found |= {row.id: called for row in own}
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from markupsafe import Markup
 
-from benchmark.stats.formatting import count_text, points_text
+from benchmark.stats.formatting import count_text
 from leaderboard.board.board import Board
 from leaderboard.board.curves import SIGNALS
 from leaderboard.board.rows import BoardRow, PanelKey
@@ -162,7 +162,7 @@ def _study(board: Board) -> Markup:
 
 
 def _margin(each: SignalSummary) -> str:
-    return cells.UNKNOWN if each.margin is None else points_text(each.margin)
+    return cells.UNKNOWN if each.margin is None else cells.points(each.margin)
 
 
 def _signals(signals: tuple[SignalSummary, ...]) -> Markup:

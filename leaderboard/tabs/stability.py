@@ -320,4 +320,4 @@ def _contrasts(dimension: Dimension) -> Markup:
         ]
         for each in dimension.contrasts
     ]
-    return table(f"Gains of {dimension.name}", heads, rows, "lb-wrapped")
+    return table(f"Gains of {dimension.name}", heads, rows, "lb-wrapped lb-choices")

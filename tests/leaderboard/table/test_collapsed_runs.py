@@ -83,7 +83,7 @@ def test_the_page_says_it(boards: Boards) -> None:
     assert "baselines/results/early_warning.md asks the same of all runs of the study" in said
     # Of two runs there is no median.
     assert rows_of(page)[0] == [
-        "gradient norm", "2 of 3", "\u2013", "2 of 3", "0.7 of 2", "+33.3 [-35.1, +72.9]",
+        "gradient norm", "2 of 3", "\u2013", "2 of 3", "0.7 of 2", "+33.3 [\u221235.1, +72.9]",
     ]  # fmt: skip
     one = text_of(collapses_lead(boards(entry("one", seed(0, 15, 10, 12)), HELD), STATE))
     assert "1 training run collapsed, 1 of them late enough to look for a warning: too few" in one

@@ -217,9 +217,17 @@ def test_a_choice_without_such_a_pair_has_its_most_common_partner(boards: Boards
 def test_one_name_with_other_constants_is_another_choice(boards: Boards) -> None:
     changed = (PLAIN.hashes[0], sha256_text("clip 10"), *PLAIN.hashes[2:])
     wide = RecipeChoices("grpo", "ppo", "token-mean", "plain", "24 updates", changed)
-    found = clipping(boards, entry(1, PLAIN, 50), entry(2, wide, 10))
-    names = {f"ppo ({each[1][:4]})" for each in (PLAIN.hashes, changed)}
-    assert {found.contrasts[0].choice, found.contrasts[0].over} == names
+    third = (PLAIN.hashes[0], sha256_text("clip 20"), *PLAIN.hashes[2:])
+    usual = [entry(1, PLAIN, 50), entry(2, PLAIN, 60)]
+    odd = [
+        entry(day, replace(wide, hashes=each), 10, recipe="wide", track="a-standard")
+        for day, each in ((3, changed), (4, third))
+    ]
+    usual = [replace(row, track="a-standard") for row in usual]
+    # The usual constants need no word, others are those of a method.
+    assert shown(clipping(boards, *usual, odd[0])) == [("ppo (wide)", "ppo")]
+    both = {name for pair in shown(clipping(boards, *usual, *odd)) for name in pair}
+    assert both == {"ppo", "ppo (wide)", f"ppo (wide, {max(changed[1], third[1])[:4]})"}
 
 
 @pytest.mark.parametrize(
