@@ -53,6 +53,7 @@ from leaderboard.table.table import columns, csv_of
 from leaderboard.table.view import panels_of
 from leaderboard.tabs.answer import init_success, order_of_track
 from leaderboard.tabs.published import published_section
+from leaderboard.tabs.success import validated_on
 from tasks.texts import counted, plural
 
 _GROUPS: Final = ("success", "stability", "entry", "recipe", "proof")
@@ -327,7 +328,11 @@ def _cell(
         css = "lb-badges" if name == "badges" else ""
         return element("td", _text(name, values[name]), css, **said)
     shown = cells.number(values[name], column.unit)
-    return element("td", shown, "num lb-none" if shown == cells.UNKNOWN else "num", **said)
+    if shown == cells.UNKNOWN:
+        return element("td", shown, "num lb-none", **said)
+    on = validated_on(board, row, state.panels) if name == "worst_seed" else ""
+    beside = element("span", line(on), "lb-sub") if on else NOTHING
+    return element("td", element("span", joined([shown, beside])), "num", **said)
 
 
 def _name(row: BoardRow, values: dict[str, Any], state: State) -> Markup:

@@ -61,6 +61,15 @@ def fallen_of(row: BoardRow) -> tuple[str, bool]:
     return said, bool(whole.halved or (event and event.happened))
 
 
+def validated_on(board: Board, row: BoardRow, panels: str) -> str:
+    """On what an entry was validated in training, where that is not the one panel shown."""
+    found = {seed.panel for seed in board.curves(row)} - {None, panels}
+    if "/" not in panels or len(found) != 1:
+        return ""
+    name = found.pop() or ""
+    return f"{1 + name.count(',')} tasks" if name.startswith("mean of ") else name
+
+
 def fallen_seeds(row: BoardRow) -> set[int]:
     """Seeds of an entry that collapsed."""
     return {spark.seed for spark in row.sparks if spark.collapse is not None}

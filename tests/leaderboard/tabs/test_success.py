@@ -6,10 +6,19 @@ from dataclasses import replace
 from typing import Any
 
 from leaderboard.board.rows import FullRow
-from leaderboard.board.training_rows import EventCount, NamedValue, SeedNumbers, Spark, Stability
+from leaderboard.board.training_rows import (
+    EventCount,
+    NamedValue,
+    SeedCurves,
+    SeedNumbers,
+    Spark,
+    Stability,
+)
 from leaderboard.page import charts
 from leaderboard.page.dots import MOST_ROWS, Dot, dot_plot
+from leaderboard.page.query import open_query
 from leaderboard.page.state import State
+from leaderboard.tabs.board import board_page
 from leaderboard.tabs.stability import against_chart, stability_page
 from leaderboard.tabs.success import success_chart
 from tests.leaderboard.conftest import ALFWORLD, SOKOBAN, Boards, first
@@ -207,3 +216,13 @@ def test_a_mismatch_that_is_rounding_is_not_drawn(boards: Boards) -> None:
     board = boards(noise, trained("b", "cispo", (0, 4), mismatch_p95=1e-5))
     assert against_chart(board, state) != charts.NOTHING
     assert "rounded" not in text_of(stability_page(board, state))
+
+
+def test_a_worst_seed_of_a_mean_does_not_pass_for_one_of_the_panel(boards: Boards) -> None:
+    row = trained("a", "sampo", (20, 30), track="all-standard", worst_seed=0.5)
+    mean = SeedCurves(0, "mean of alfworld.builtin, sokoban.builtin", 9, False, 9, None, ())
+    board = boards(replace(row, curves=(mean,) * 2))
+    shown = open_query(board, {"panels": "sokoban/builtin", "columns": "worst_seed"}).state
+    assert "50.0 2 tasks" in text_of(board_page(board, shown))
+    own = boards(replace(row, curves=(replace(mean, panel="sokoban/builtin"),) * 2))
+    assert "tasks" not in text_of(board_page(own, shown).partition("</table>")[0])
