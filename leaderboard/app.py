@@ -12,6 +12,7 @@ of which sets off another:
 `leaderboard.serve.server` serves it.
 """
 
+import re
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -46,7 +47,7 @@ from leaderboard.page.events import (
     on_slow_parts,
     on_tab,
 )
-from leaderboard.page.header import TITLE, footer
+from leaderboard.page.header import TITLE, address_of, footer
 from leaderboard.page.markup import page, view_link
 from leaderboard.page.query import choices_of, parsed
 from leaderboard.page.state import MOST_CURVES, State
@@ -91,6 +92,7 @@ OPEN_TAB: Final = (
     "document.querySelector('[role=tab][aria-selected=true]')?.textContent.trim() ?? '']"
 )
 """The chosen protocol and the title of the open tab, in the browser."""
+_FILE: Final = re.compile(r"`((?:benchmark|submissions)/[\w./]+\.(?:json|md|py))`")
 SLOW_AT_ONCE: Final = 2
 MAX_WAITING: Final = 30
 """Visitors who may wait for an episode that is read and played again."""
@@ -124,8 +126,8 @@ def build(board: Board, submissions: Path) -> gr.Blocks:
                 _compare(board),
                 _paper(board),
                 _coverage(board),
-                _prose("submit", _submit_page, partial(submit_lead, board)),
-                _prose("about", _about_page),
+                _prose(board, "submit", _submit_page, partial(submit_lead, board)),
+                _prose(board, "about", _about_page),
             )
         plain_html(footer(board))
         shown = drawn_for(board.protocols[0].name)
@@ -137,8 +139,12 @@ def build(board: Board, submissions: Path) -> gr.Blocks:
     return demo
 
 
-def _text(name: str) -> str:
-    return (FOLDER / "texts" / f"{name}.md").read_text("utf-8")
+def text_of_tab(board: Board, name: str) -> str:
+    """A text in Markdown, in which files of the repository lead there."""
+    text = (FOLDER / "texts" / f"{name}.md").read_text("utf-8")
+    if not board.facts.repository:
+        return text
+    return _FILE.sub(lambda found: f"[{found[0]}]({address_of(board, found[1])})", text)
 
 
 def _submit_page(state: State) -> str:
@@ -149,11 +155,11 @@ def _about_page(state: State) -> str:
     return published_tables() + page(view_link(f"tab={state.tab}"))
 
 
-def _prose(name: str, draw: Draw, lead: Draw | None = None) -> TabPart:
+def _prose(board: Board, name: str, draw: Draw, lead: Draw | None = None) -> TabPart:
     """A tab of prose, with what is drawn above and below it."""
     with gr.Tab(TABS[name], id=name) as tab:
         above = (content(lead),) if lead else ()
-        gr.Markdown(_text(name), elem_classes="lb-prose")
+        gr.Markdown(text_of_tab(board, name), elem_classes="lb-prose")
         return TabPart(name, tab, drawn_for(), {}, (*above, content(draw)))
 
 

@@ -110,6 +110,19 @@ def _citation(board: Board) -> Markup:
     )
 
 
+def address_of(board: Board, path: str) -> str | None:
+    """Where a file or folder of the repository lies; None if the board names no repository."""
+    facts, kind = board.facts, "blob" if "." in path.rpartition("/")[2] else "tree"
+    there = f"{facts.repository}/{kind}/{facts.commit or 'HEAD'}/{path}"
+    return there if facts.repository else None
+
+
+def in_repository(board: Board, path: str) -> Markup:
+    """The name of a file or folder of the repository, which leads there if it can."""
+    name = element("code", path)
+    return outside(address_of(board, path), name) or name
+
+
 def footer(board: Board) -> str:
     """From what the page was built."""
     facts = board.facts

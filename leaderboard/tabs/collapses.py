@@ -13,6 +13,7 @@ from leaderboard.board.curves import SIGNALS
 from leaderboard.board.rows import BoardRow, PanelKey
 from leaderboard.page import charts
 from leaderboard.page.glossary import explained
+from leaderboard.page.header import in_repository
 from leaderboard.page.markup import (
     NOTHING,
     Head,
@@ -23,7 +24,6 @@ from leaderboard.page.markup import (
     line,
     link,
     note,
-    outside,
     page,
     table,
     view_link,
@@ -90,8 +90,9 @@ def collapses_page(board: Board, state: State) -> str:
             joined(
                 [
                     "A signal has moved when it stays more than three times as far from its median "
-                    "over the first five updates as any of those updates (benchmark/stability/"
-                    "precursors.py). The ", explained("collapse", "collapse"),
+                    "over the first five updates as any of those updates (",
+                    in_repository(board, "benchmark/stability/precursors.py"), "). The ",
+                    explained("collapse", "collapse"),
                     " is judged by smoothed success, which lags: the fall is the first validation "
                     "that shows the loss. Only moves before it count, and a run counts for a "
                     "signal only if it fell after the first update at which the signal can have "
@@ -155,10 +156,8 @@ def _answer(
 
 def _study(board: Board) -> Markup:
     """Where the same question is asked of more runs, with a rule tested on others."""
-    repository, commit = board.facts.repository, board.facts.commit or "HEAD"
-    where = outside(f"{repository}/blob/{commit}/{STUDY}", STUDY) if repository else STUDY
     said = " asks the same of all runs of the study, with rules that judge early falls, too"
-    return joined([where, said])
+    return joined([in_repository(board, STUDY), said])
 
 
 def _margin(each: SignalSummary) -> str:

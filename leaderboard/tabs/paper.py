@@ -11,6 +11,7 @@ from leaderboard.board.board import Board
 from leaderboard.board.protocols import StudyVerdict
 from leaderboard.board.published import LINK, PAPER
 from leaderboard.page import charts
+from leaderboard.page.header import in_repository
 from leaderboard.page.markup import (
     NOTHING,
     Head,
@@ -151,12 +152,12 @@ def _verdicts(board: Board) -> Markup:
         f"Decided: {len(judged)} of {len(found)} claims, {after} of them post hoc: written down or "
         "changed when the numbers were known. A claim is incomplete while a planned seed is "
         "missing. Claims about collapse need six seeds of one method or four of each of two, "
-        "others three seeds; the rules are in baselines/results/claims.md."
+        "others three seeds; the rules are in "
     )
     return joined(
         [
             element("h2", "Verdicts on the claims"),
-            note(about),
+            note(joined([about, in_repository(board, "baselines/results/claims.md"), "."])),
             _claims("Claims of the papers", run) if run else NOTHING,
             folded(f"Incomplete: {counted(len(open_), 'claim')}, and the missing seeds",
                    _claims("Claims that lack runs", open_)) if open_ else NOTHING,

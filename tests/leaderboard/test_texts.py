@@ -2,13 +2,17 @@
 
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 
+import pytest
 import yaml
 
 from benchmark.cli.main import command_line
-from leaderboard.app import FOLDER
+from leaderboard.app import FOLDER, text_of_tab
+from leaderboard.board.board import Board
+from tests.leaderboard.conftest import Boards
 
 TEXT = (FOLDER / "texts" / "submit.md").read_text("utf-8")
 README = (FOLDER.parent / "submissions" / "README.md").read_text("utf-8")
@@ -45,3 +49,15 @@ def test_about_is_explained_as_in_the_rules() -> None:
     *_, own = blocks(TEXT)
     assert yaml.safe_load(own) == yaml.safe_load(blocks(README, "yaml")[0])
     assert "not `best/`" in TEXT
+
+
+@pytest.mark.parametrize("name", ["about", "submit"])
+def test_files_of_the_repository_are_there_and_lead_there(name: str, boards: Boards) -> None:
+    board = boards()
+    assert "](https" not in text_of_tab(board, name)
+    facts = replace(board.facts, repository="https://example.org/r", commit="abc")
+    shown = text_of_tab(Board(facts, board._table), name)
+    links = re.findall(r"\[`([^`]+)`\]\(https://example\.org/r/blob/abc/([^)]+)\)", shown)
+    assert len(links) > 1
+    for path, where in links:
+        assert path == where and (FOLDER.parent / path).is_file()

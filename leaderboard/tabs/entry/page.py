@@ -12,6 +12,7 @@ from leaderboard.board.board import Board
 from leaderboard.board.protocols import PanelFacts
 from leaderboard.board.rows import BoardCheckpoint, BoardRow, Model, PanelNumbers
 from leaderboard.page.glossary import explained
+from leaderboard.page.header import in_repository
 from leaderboard.page.markup import (
     NOTHING,
     Head,
@@ -121,13 +122,6 @@ def _track(board: Board, row: BoardRow) -> Markup:
     )
 
 
-def _folder(board: Board, row: BoardRow) -> Markup:
-    """Where its files are, in the repository if the board names one."""
-    facts, path = board.facts, f"submissions/{row.id}"
-    address = facts.commit and facts.repository and f"{facts.repository}/tree/{facts.commit}/{path}"
-    return outside(address, element("code", path)) or element("code", path)
-
-
 def _about(board: Board, row: BoardRow) -> Markup:
     badges = joined(
         element("div", joined([element("span", badge, "lb-badge"), " ", _PROOFS[badge]]))
@@ -157,7 +151,7 @@ def _about(board: Board, row: BoardRow) -> Markup:
                     ("date", row.date),
                     ("code", outside(row.code, line(row.code))),
                     ("paper", outside(row.paper, line(row.paper))),
-                    ("folder", _folder(board, row)),
+                    ("folder", in_repository(board, f"submissions/{row.id}")),
                 ]
             ),
         ]
