@@ -163,7 +163,7 @@ def board_page(board: Board, state: State) -> str:
         _more(state, len(frame)) if cut else NOTHING,
         _legend(),
         view_link(query, element("a", "Download CSV", href=f"{_CSV}?{query}", download=_CSV),
-                  element("a", "All data (JSON)", href="leaderboard.json")),
+                  element("a", "All data (JSON)", href="leaderboard.json", download="")),
         _around(board, state.protocol, state.panels),
     )  # fmt: skip
 

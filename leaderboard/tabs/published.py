@@ -15,7 +15,18 @@ from leaderboard.board.published import (
     reference_tables,
     task_notes,
 )
-from leaderboard.page.markup import Head, Piece, element, folded, joined, link, note, page, table
+from leaderboard.page.markup import (
+    Head,
+    Piece,
+    element,
+    folded,
+    joined,
+    link,
+    note,
+    outside,
+    page,
+    table,
+)
 from leaderboard.page.state import State, query_of
 from leaderboard.table import cells
 
@@ -82,7 +93,7 @@ def _rows(titles: dict[str, str], reported: Sequence[str], here: Mapping[str, Pi
             *(_printed(value) for value in row.success),
             *([here.get(row.method.lower(), cells.UNKNOWN)] if here else []),
             _models(row, [titles[task] for task in reported]),
-            element("a", f"table {row.table}", href=LINK, rel="noopener"),
+            outside(LINK, f"table {row.table}"),
         ]
         for row in found
     ]
@@ -124,7 +135,7 @@ def published_tables() -> str:
     about = joined(element("li", _about(name, text)) for name, text in notes.items())
     return page(
         element("h2", "Published tables: not verified"),
-        note(joined(["As printed in ", element("a", LINK, href=LINK, rel="noopener"), "."])),
+        note(joined(["As printed in ", outside(LINK, LINK), "."])),
         element("ul", about),
         *(_folded(each) for each in reference_tables()),
     )

@@ -73,6 +73,12 @@ class Seen(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.add(tag)
         self.attributes |= {(name, value or "") for name, value in attrs}
+        # A Space is a frame, in which other sites refuse to be shown.
+        given = dict(attrs)
+        if tag == "a" and (given.get("href") or "").startswith("https://"):
+            assert given.get("target") == "_blank"
+        if tag == "a" and (given.get("href") or "").startswith("leaderboard."):
+            assert "download" in given
         if tag != "input":  # it has no end
             self.open.append(tag)
 
