@@ -13,8 +13,9 @@ window.leaderboard = {
   // What is above may still be drawn.
   reveal() {
     setTimeout(() => {
-      const part = document.querySelector(".lb-episode :is(h4, .lb-waiting)")
-        ?? document.querySelector(".lb:has(> .lb-browser) > h3");
+      const one = new URLSearchParams(location.search).has("episode");
+      const part = document.querySelector(
+        one ? ".lb-episode :is(h4, .lb-waiting)" : ".lb:has(> .lb-browser) > h3");
       if (!this.sought || !part?.offsetParent) return;
       const { top } = part.getBoundingClientRect();
       if (top < 0 || top > 0.6 * window.innerHeight) part.scrollIntoView();

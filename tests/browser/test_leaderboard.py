@@ -292,6 +292,17 @@ def test_an_episode_is_drawn_turn_by_turn(page: Page, address: str, artifacts: P
     expect(page.locator(".lb-episode h4")).to_be_in_viewport()
 
 
+def test_on_a_phone_a_chosen_episode_comes_into_view(phone: Page, address: str) -> None:
+    """It stands below the list of all episodes."""
+    open_at(phone, f"{address}?tab=entry&protocol=real&entry={REAL}&panel=sokoban/builtin")
+    phone.locator(".lb-list").get_by_role("link").nth(3).click()
+    title = phone.locator(".lb-episode h4")
+    expect(title).to_be_in_viewport()
+    phone.wait_for_function(
+        "document.querySelector('.lb-episode h4').getBoundingClientRect().top < innerHeight * 0.61"
+    )
+
+
 def test_protocols_stay_apart(page: Page) -> None:
     choose(page, "Protocol", "real")
     expect(page.locator(".lb-count").first).to_have_text(re.compile("^1 entry,"))

@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 from benchmark.stats.formatting import (
+    collapses_text,
     count_text,
     p_text,
     percent_text,
@@ -54,3 +55,9 @@ def test_percentages_and_units() -> None:
         "100%",
     )
     assert (with_unit("12.5", "%"), with_unit("3.1", "points")) == ("12.5%", "3.1 points")
+
+
+def test_seeds_that_are_unknown_are_named_beside_those_that_collapsed() -> None:
+    assert collapses_text(1, 1, 0, "-", 5) == "1 of 6, 5 unknown"
+    assert collapses_text(2, 5, 1, "-") == "2 of 5, 1 halved"
+    assert collapses_text(0, 0, 0, "-", 3) == "-"
