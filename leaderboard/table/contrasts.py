@@ -23,7 +23,7 @@ from typing import Final
 
 from benchmark.stats.intervals import Interval, mean_interval, mean_of
 from benchmark.stats.paired import Side, method_of, score_difference
-from benchmark.track_schema import METHOD
+from benchmark.track_schema import DIMENSIONS
 from leaderboard.board.board import Board
 from leaderboard.board.recipe_choices import MASKED
 from leaderboard.board.rows import BoardRow, PanelKey, surest_first
@@ -93,7 +93,7 @@ class Dimension:
     """One dimension of the recipes.
 
     Attributes:
-        name: One of `METHOD`.
+        name: One of `DIMENSIONS`.
         contrasts: Choices against each other, GRPO's own first, then by name.
         alone: Choices that are in no contrast, by name.
         unknown: Trained entries whose choice is not known.
@@ -124,7 +124,7 @@ def dimensions(
         and (base is None or row.base_model == base)
         and all(row.panel(key) for key in panels)
     ]
-    return tuple(_dimension(board, rows, panels, name) for name in METHOD)
+    return tuple(_dimension(board, rows, panels, name) for name in DIMENSIONS)
 
 
 def _dimension(
@@ -158,7 +158,7 @@ def _names(rows: Sequence[BoardRow], name: str) -> dict[str, str]:
     Of choices of one name, the constants that most entries have are meant by the name alone, and
     others by a method that has them.
     """
-    place = METHOD.index(name)
+    place = DIMENSIONS.index(name)
     found = {row.id: getattr(row.choices, name) for row in rows}
     alike: dict[str, dict[str, list[BoardRow]]] = {}
     for row in rows:
@@ -180,7 +180,7 @@ def _alike(rows: Sequence[BoardRow], name: str, names: dict[str, str]) -> list[d
 
     Of twins the first by `surest_first`.
     """
-    place = METHOD.index(name)
+    place = DIMENSIONS.index(name)
     found: dict[tuple[str, ...], dict[str, BoardRow]] = {}
     for row in surest_first(rows):
         hashes = row.choices.hashes

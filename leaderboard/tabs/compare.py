@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from benchmark.stats.formatting import p_digits, whole_percent
 from benchmark.stats.paired import NOT_PAIRED
-from benchmark.track_schema import METHOD
+from benchmark.track_schema import DIMENSIONS
 from leaderboard.board.board import Board
 from leaderboard.board.protocols import PanelFacts
 from leaderboard.board.rows import OPEN, BoardRow
@@ -178,7 +178,7 @@ def _compared(
 _STABILITY: Final = ("worst_seed", "max_drawdown", "retention")
 _CELLS: Final = ("both", "first", "second", "none")
 """Classes of the cells of the grid of episodes."""
-_CHOICES: Final = (*METHOD, "setting")
+_CHOICES: Final = (*DIMENSIONS, "setting")
 
 
 def _side_by_side(board: Board, first: BoardRow, second: BoardRow) -> Markup:

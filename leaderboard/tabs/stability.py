@@ -7,7 +7,7 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from benchmark.stats.formatting import collapses_text
-from benchmark.track_schema import METHOD
+from benchmark.track_schema import DIMENSIONS
 from leaderboard.board.board import Board
 from leaderboard.board.rows import BoardRow
 from leaderboard.page import charts
@@ -47,7 +47,7 @@ from tasks.texts import counted
 _MOST_FALLEN: Final = 3
 """Entries that are named for their collapses and halved runs."""
 _LOW, _HIGH = f"{SUCCESS}:low", f"{SUCCESS}:high"
-_ABOUT: Final = {column.name: column.text for column in COLUMNS if column.name in METHOD}
+_ABOUT: Final = {column.name: column.text for column in COLUMNS if column.name in DIMENSIONS}
 
 
 @lru_cache(maxsize=64)

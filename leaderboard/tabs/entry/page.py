@@ -7,7 +7,7 @@ from typing import Final
 from markupsafe import Markup
 
 from benchmark.stats.paired import mean_success
-from benchmark.track_schema import METHOD
+from benchmark.track_schema import DIMENSIONS
 from leaderboard.board.board import Board
 from leaderboard.board.protocols import PanelFacts
 from leaderboard.board.rows import BoardCheckpoint, BoardRow, Model, PanelNumbers
@@ -128,7 +128,7 @@ def _about(board: Board, row: BoardRow) -> Markup:
         for badge in badges_of(row)
     )
     choices = row.choices
-    picked = [(name, getattr(choices, name)) for name in METHOD if getattr(choices, name)]
+    picked = [(name, getattr(choices, name)) for name in DIMENSIONS if getattr(choices, name)]
     base = line(row.base_model) if row.base_model else NOTHING
     size = f" {cells.number(row.parameters, 'parameters')}" if row.parameters else ""
     return joined(
