@@ -63,7 +63,7 @@ def test_a_late_loss_stands_beside_the_collapses(
     out, page = tmp_path / "s.json", tmp_path / "s.html"
     text = run(capsys, *paths, "--legend", "--json", out, "--out", page)
     rows = table(text)
-    assert rows["grpo"][1] == "1 of 2, 2 halved"
+    assert rows["grpo"][1] == "1 of 3, 1 unknown, 2 halved"
     assert [rows[f"seed {seed}"][1] for seed in range(3)] == ["halved", "at 4", "halved"]
     assert "halved: not collapsed, but ends at half of its best (if 10% or more) or below" in text
     (recipe,) = json.loads(out.read_text())["recipes"]
@@ -123,7 +123,7 @@ def test_a_run_that_was_stopped_early_counts_as_collapsed(
         paths.append(write_log(tmp_path / f"{seed}.jsonl", lines))
     text = run(capsys, *paths)
     rows = table(text)
-    assert rows["grpo"][:2] == ["2", "1 of 1"]
+    assert rows["grpo"][:2] == ["2", "1 of 2, 1 unknown"]
     assert (rows["seed 0"][1], rows["seed 1"][1]) == ("-", "at 2")
     assert (
         f"{paths[1]}: ends early, after update 2, which counts as a collapse: 4 optimizer steps in "
