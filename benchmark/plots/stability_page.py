@@ -216,8 +216,11 @@ def _event(name: str, stability: RecipeStability) -> str:
         return shown_collapse(run) if collapse else shown_outcome(run.events[name])
     said = UNKNOWN
     if event.rate is not None:
+        unknown = len(stability.runs) - event.known
+        # Of those that are not known, nothing says that they are like the others.
         ends = range_text(event.rate.low, event.rate.high)
-        said = f"{event.happened} of {event.known}, {ends}"
+        said = f"{event.happened} of {len(stability.runs)}, "
+        said += f"{unknown} unknown" if unknown else ends
     return f"{said}; {stability.halved} halved" if collapse and stability.halved else said
 
 

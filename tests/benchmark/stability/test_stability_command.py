@@ -70,8 +70,8 @@ def test_a_late_loss_stands_beside_the_collapses(
     assert recipe["halved"] == 2
     assert [one["halved"] for one in recipe["runs"]] == [True, False, True]
     content = page.read_text("utf-8")
-    assert "<td>1 of 2, 2 halved</td>" in content and "<td>halved</td>" in content
-    assert "<td>1 of 2, 1 to 99%; 2 halved</td>" in content
+    assert "<td>1 of 3, 1 unknown, 2 halved</td>" in content and "<td>halved</td>" in content
+    assert "<td>1 of 3, 1 unknown; 2 halved</td>" in content
     assert "Halved: not collapsed" in content
     for path, cell in ((paths[0], "0 of 1, 1 halved"), (paths[2], "unknown, 1 halved")):
         run(capsys, path, "--out", page)
