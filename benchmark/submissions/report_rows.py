@@ -32,7 +32,7 @@ from benchmark.submissions.checks.results import (
 )
 from benchmark.submissions.checks.tracks import track_of
 from benchmark.submissions.reading.entry import Entry
-from tasks.texts import on_one_line, plural
+from tasks.texts import counted, on_one_line
 
 COLUMNS = ("collapse_rate", "worst_seed", "max_drawdown", "retention", "mismatch_p95")
 """What is shown of stability, by the names in `DEFINITIONS`."""
@@ -219,8 +219,10 @@ def stability_rows(entry: Entry) -> list[tuple[str, str, str]]:
         label, what = DEFINITIONS[name].name, DEFINITIONS[name].text
         if name == "collapse_rate":
             event = stability.events["collapse"]
-            seeds = plural(event.known, "seed")
-            value = f"{event.happened} of {event.known} {seeds}" if event.known else "unknown"
+            seeds = counted(len(stability.runs), "seed")
+            value = f"{event.happened} of {seeds}" if event.known else "unknown"
+            if event.known and (unknown := len(stability.runs) - event.known):
+                value += f", {unknown} unknown"
             if stability.halved:
                 value += f", {stability.halved} halved"
                 what += f"; halved: {DEFINITIONS['halved'].text}"

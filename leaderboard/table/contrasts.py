@@ -54,11 +54,13 @@ class Collapses:
         happened: Seeds that collapsed.
         known: Seeds whose logs can say.
         halved: Other seeds that ended at half of their best or below.
+        unknown: Seeds whose logs cannot say.
     """
 
     happened: int
     known: int
     halved: int = 0
+    unknown: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,5 +288,6 @@ def _collapses(rows: Sequence[BoardRow]) -> Collapses:
     found = [row.stability for row in rows if row.stability]
     collapses = [event for each in found for event in each.events if event.name == "collapse"]
     happened = sum(event.happened for event in collapses)
+    known = sum(event.known for event in collapses)
     halved = sum(len(each.halved or ()) for each in found)
-    return Collapses(happened, sum(event.known for event in collapses), halved)
+    return Collapses(happened, known, halved, sum(len(each.seeds) for each in found) - known)

@@ -313,7 +313,7 @@ def _contrasts(dimension: Dimension) -> Markup:
             each.method,
             _trainings(each),
             *(
-                collapses_text(side.happened, side.known, side.halved, cells.UNKNOWN)
+                collapses_text(side.happened, side.known, side.halved, cells.UNKNOWN, side.unknown)
                 for side in each.collapses
             ),
             joined(map(line, each.settings), "; "),

@@ -6,7 +6,7 @@ from typing import Final
 from markupsafe import Markup
 
 from benchmark.stability.definitions import DEFINITIONS
-from benchmark.stats.formatting import whole_percent
+from benchmark.stats.formatting import collapses_text, whole_percent
 from leaderboard.board.training_rows import (
     EventCount,
     NamedValue,
@@ -73,7 +73,9 @@ def stability_tables(stability: Stability, seeds: Sequence[SeedCurves]) -> Marku
         Head("unit"),
     ]
     numbers = [_number(each, few) for each in stability.numbers if each.name in DEFINITIONS]
-    events = [_event(each) for each in stability.events if each.name in DEFINITIONS]
+    events = [
+        _event(each, len(stability.seeds)) for each in stability.events if each.name in DEFINITIONS
+    ]
     reached = [_reached(each) for each in stability.reached]
     return joined(
         [
@@ -215,13 +217,15 @@ def _number(numbers: SeedNumbers, few: bool) -> list[Piece]:
     ]
 
 
-def _event(event: EventCount) -> list[Piece]:
+def _event(event: EventCount, seeds: int) -> list[Piece]:
+    # Of those that are not known, nothing says that they are like the others.
+    unknown = seeds - event.known
     ends = cells.UNKNOWN
-    if event.low is not None and event.high is not None:
+    if event.low is not None and event.high is not None and not unknown:
         ends = f"{cells.percent(event.low)}\u2013{cells.percent(event.high)}"
     return [
         _name(event.name),
-        f"{event.happened} of {event.known}" if event.known else cells.UNKNOWN,
-        cells.number(event.rate, "share"),
+        collapses_text(event.happened, event.known, 0, cells.UNKNOWN, unknown),
+        cells.UNKNOWN if unknown else cells.number(event.rate, "share"),
         ends,
     ]

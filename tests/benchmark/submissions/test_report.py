@@ -150,6 +150,15 @@ def test_a_late_loss_stands_beside_the_collapses(copies: Copies) -> None:
     assert row == ("collapse rate", "0 of 2 seeds, 1 halved", f"{text} (if 10% or more) or below")
 
 
+def test_a_log_that_is_too_short_to_be_judged_is_unknown(copies: Copies) -> None:
+    copy = copies("trained")
+    copy.log(lambda lines: lines.__delitem__(slice(4, None)), 1)
+    assert stability_rows(read_accepted(copy.folder))[0][:2] == (
+        "collapse rate",
+        "0 of 2 seeds, 1 unknown",
+    )
+
+
 @pytest.mark.parametrize(
     ("updates", "gap", "panels", "text"),
     [

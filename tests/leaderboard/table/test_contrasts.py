@@ -40,9 +40,9 @@ UNKNOWN = RecipeChoices(None, None, None, None, None)
 KEYS = (SOKOBAN.key,)
 
 
-def collapsed(happened: int, known: int) -> Stability:
+def collapsed(happened: int, known: int, unknown: int = 0) -> Stability:
     event = EventCount("collapse", happened, known, happened / known, 0.0, 1.0)
-    return Stability((0,), (), (), (event,), (), None, None)
+    return Stability(tuple(range(known + unknown)), (), (), (event,), (), None, None)
 
 
 def entry(day: int, chosen: RecipeChoices, *solved: int, **changes: Any) -> FullRow:
@@ -72,14 +72,14 @@ def shown(dimension: Dimension) -> list[tuple[str, str]]:
 
 def test_a_pair_by_hand(boards: Boards) -> None:
     rows = [
-        entry(1, PLAIN, 50, 54, stability=collapsed(2, 2)),
+        entry(1, PLAIN, 50, 54, stability=collapsed(1, 1, unknown=1)),
         entry(2, GSPO, 60, 62, 70, stability=replace(collapsed(0, 3), halved=(1,))),
         entry(3, PLAIN, 1, init=None),
     ]
     found = clipping(boards, *rows)
     (contrast,) = found.contrasts
     assert (contrast.choice, contrast.over, contrast.seeds) == ("gspo", "ppo", (3, 2))
-    assert contrast.collapses == (Collapses(0, 3, halved=1), Collapses(2, 2))
+    assert contrast.collapses == (Collapses(0, 3, halved=1), Collapses(1, 1, unknown=1))
     assert contrast.settings == ("24 updates",)
     assert contrast.gains == pytest.approx((0.12,))
     assert contrast.gain == between(boards, rows[1], rows[0])

@@ -139,6 +139,8 @@ def test_seeds_that_are_unknown_stand_beside_one_that_collapsed(tmp_path: Path) 
     for page, part in said.items():
         assert part in text_of(page)
         assert "3\u2013100%" not in page
+    # Among all events, too.
+    assert "collapse 1 of 3, 2 unknown \u2013 \u2013" in text_of(entry_page(board, own))
     assert "1 of 3 collapsed, 2 unknown" in success_chart(board, state)["plot"]
     (line,) = DictReader(StringIO(csv(board, state)))
     counts = [line[f"collapse_rate:{name} [seeds]"] for name in ("happened", "known", "unknown")]
