@@ -63,6 +63,8 @@ def parse_yaml(text: str) -> Any:
         return yaml.load(text, _Loader)  # noqa: S506 - it is a safe loader
     except ValueError as error:
         raise yaml.YAMLError(str(error)) from error
+    except (LookupError, AttributeError) as error:  # PyYAML's, of `!!bool maybe`
+        raise yaml.YAMLError("a value is not of the type that its tag (!!) names") from error
 
 
 def read_yaml(path: Path) -> Any:

@@ -68,6 +68,10 @@ def test_a_key_that_is_given_twice_is_refused_and_one_that_overrides_a_merged_on
         (b"a: \x00", " is not valid YAML: unacceptable character #x0000: control"),
         (b"a: 2026-02-30\n", " is not valid YAML: day is out of range for month"),
         (b"a: " + b"9" * 5000, " is not valid YAML: Exceeds the limit (4300 digits)"),
+        *(
+            (f"a: !!{tag}".encode(), " is not valid YAML: a value is not of the type that its tag")
+            for tag in ("bool maybe", "int ''", "timestamp x")
+        ),
         (b"a: \xff", " cannot be read: not UTF-8 text"),
         (b"#" * MAX_YAML + b"\n", " is longer than 1,048,576 bytes"),
     ],
