@@ -12,6 +12,7 @@ from tasks.errors import suggestion
 
 _UNKNOWN = "extra_forbidden"
 """Pydantic's word for a key that a schema does not have."""
+_PLUGIN = " (your own class needs --plugin FILE.py)"
 _SAME_WORD = 0.75
 """How alike two words are of which one is a slip of the other, wherever it stands."""
 
@@ -43,9 +44,9 @@ def fault_text(fault: ErrorDetails, settings: Mapping[str, Any]) -> str:
     if fault["type"] == "union_tag_invalid":
         found = fault["ctx"]["tag"]
         near = suggestion(found, _choices(key))
-        return f"{key}.name: there is no {found!r}{near} (your own class needs --plugin FILE.py)"
+        return f"{key}.name: there is no {found!r}{near}{_PLUGIN}"
     if fault["type"] == "union_tag_not_found":
-        return f"{key}.name is missing{suggestion('', _choices(key))}"
+        return f"{key}.name is missing{suggestion('', _choices(key))}{_PLUGIN}"
     if key and fault["type"] in ("model_attributes_type", "model_type", "dataclass_type"):
         return f"{key}: has keys of its own; write {key}: {{KEY: VALUE}}, or --set {key}.KEY=VALUE"
     if fault["type"] == "missing":

@@ -403,7 +403,8 @@ def make_learner(
     custom = run.config.learner
     if chosen is None and custom is not None:
         if not issubclass(custom.learner, Learner):
-            raise UserError(f"the learner {custom.name}: {custom.learner} is not a Learner")
+            own = custom.learner.__qualname__
+            raise UserError(f"the learner {custom.name}: {own} is not a subclass of Learner")
         chosen = custom.learner
     with _code_of_learner(run.config):
         return (chosen or Learner)(run, accelerator, phase)

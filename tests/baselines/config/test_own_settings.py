@@ -110,6 +110,9 @@ def test_a_fault_of_the_recipe_is_not_one_of_its_neighbors_from_the_command_line
     line = fault("advantage.lam=0.9", "rollout.groups=3", recipe=recipe)
     assert line.startswith(f"recipe {recipe} at scale tiny: advantage.name: there is no 'grop'")
     assert fault("rollout.group_size=1").startswith("recipe sampo at scale tiny: gigpo compares")
+    assert fault("learner.turns=3").endswith(
+        "learner.name is missing; there are none (your own class needs --plugin FILE.py)"
+    )
 
 
 @pytest.mark.parametrize("own", ["rollout.groups", "=3", "rollout.=3", ".groups=3", "a..b=3", ""])

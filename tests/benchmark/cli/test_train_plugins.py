@@ -162,6 +162,9 @@ def test_a_custom_learner_goes_with_a_track(
         "the learner early_turns (EarlyTurns) raises AttributeError: 'Row' object has no attribute "
         f"'turns' ({place / 'early.py'}, line 15)" in line
     )
+    (place / "early.py").write_text(EARLY_TURNS.replace("Learner(Learner)", "Learner"))
+    line = refused(capsys, main([*words, "--dry-run"]))
+    assert "the learner early_turns: EarlyTurnsLearner is not a subclass of Learner" in line
 
 
 def test_a_learner_without_its_class_is_refused(
