@@ -120,7 +120,8 @@ def ended_together(accelerator: Accelerator) -> Iterator[None]:
         thread.join()
         with suppress(RuntimeError):
             if store.add(_FAILED, 1) > 1:
-                # Another process was the first and says why.
+                # Another process was the first and says why, if the launcher lets it.
+                time.sleep(_LAST_WORDS)
                 os._exit(FAILED_ELSEWHERE)
             # The others must know it first: an error of theirs about broken connections would be
             # noise.

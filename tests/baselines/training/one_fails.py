@@ -1,10 +1,11 @@
 """A run of several processes one of which ends badly while the others wait for it.
 
-python one_fails.py error|vanish|unseen|wait|stop
+python one_fails.py error|all|vanish|unseen|wait|stop
 
-With `unseen` the others wait for each other, as in NCCL's collectives, which do not notice a
-process that is killed. With `wait` none ends badly: all wait for a signal. With `stop` all were
-asked to end, and one takes long.
+With `all` every one has the error, as where a user's code has a mistake. With `unseen` the others
+wait for each other, as in NCCL's collectives, which do not notice a process that is killed. With
+`wait` none ends badly: all wait for a signal. With `stop` all were asked to end, and one takes
+long.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ if __name__ == "__main__":
     try:
         with ended_together(accelerator):
             accelerator.wait_for_everyone()
-            if accelerator.process_index == 1 and how == "error":
+            if how == "all" or (accelerator.process_index == 1 and how == "error"):
                 raise UserError("the disk is full")
             if how == "wait":
                 sys.stdout.write("waiting\n")

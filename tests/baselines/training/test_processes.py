@@ -67,6 +67,7 @@ def test_a_process_that_takes_long_to_stop_is_not_ended_after_the_others() -> No
     ("how", "said"),
     [
         ("error", "error: the disk is full"),
+        ("all", "error: the disk is full"),
         ("vanish", "error: process 1 of the trainer was ended by SIGKILL (out of host memory?"),
     ],
 )
