@@ -262,11 +262,7 @@ def test_an_entry_opens_from_the_board_and_goes_on(page: Page) -> None:
 
 def test_an_episode_is_drawn_turn_by_turn(page: Page, address: str, artifacts: Path) -> None:
     open_at(page, f"{address}?tab=entry&protocol=real&entry={REAL}&panel=sokoban/builtin")
-    heading = page.get_by_role("heading", name="Episodes")
-    expect(heading).to_be_in_viewport()
-    page.evaluate("scrollTo(0, 0)")
-    page.get_by_role("link", name="sokoban/builtin").click()
-    expect(heading).to_be_in_viewport()
+    expect(page.get_by_role("heading", name="Episodes")).to_be_in_viewport()
     page.locator(".lb-list").get_by_role("link").nth(3).click()
     expect(page.locator(".lb-episode .lb-count")).to_have_text(re.compile("solved after"))
     expect(page.locator(".lb-episode h4")).to_be_in_viewport()
@@ -290,6 +286,15 @@ def test_an_episode_is_drawn_turn_by_turn(page: Page, address: str, artifacts: P
     page.goto(page.url)
     expect(page.locator(".lb-episode .lb-count")).to_have_text(re.compile("solved after"))
     expect(page.locator(".lb-episode h4")).to_be_in_viewport()
+
+
+def test_a_link_to_episodes_leads_to_them(page: Page, address: str) -> None:
+    open_at(page, f"{address}?tab=entry&protocol=real&entry={REAL}&panel=sokoban/builtin")
+    heading = page.get_by_role("heading", name="Episodes")
+    expect(heading).to_be_in_viewport()
+    page.evaluate("scrollTo(0, 0)")
+    page.get_by_role("link", name="sokoban/builtin").click()
+    expect(heading).to_be_in_viewport()
 
 
 def test_on_a_phone_a_chosen_episode_comes_into_view(phone: Page, address: str) -> None:

@@ -37,13 +37,20 @@ def beside_the_clone(task: str) -> Mapping[Cell, Interval]:
 
 
 @pytest.mark.slow
-def test_no_run_is_shown_to_beat_a_clone_of_the_first_player() -> None:
-    text = " ".join((BASELINES / "tracks/README.md").read_text("utf-8").split())
+def test_the_runs_that_beat_a_clone_of_the_first_player_are_named() -> None:
     alfworld, webshop = map(beside_the_clone, ("alfworld", "webshop"))
-    assert all(margin.low <= 0 for margin in (*alfworld.values(), *webshop.values()))
     assert max(margin.value for margin in webshop.values()) < 0
-    best = max(alfworld, key=lambda cell: alfworld[cell].value)
+    above = {cell: margin for cell, margin in alfworld.items() if margin.low > 0}
+    assert {cell.recipe for cell in above} == {"sampo"}
+    found = [f"seed {cell.seed} ({points_text(margin)} points)" for cell, margin in above.items()]
+    total = len(alfworld) + len(webshop)
+    text, first = (
+        " ".join((REPOSITORY / name).read_text("utf-8").split())
+        for name in ("baselines/tracks/README.md", "README.md")
+    )
     assert (
-        f"The best one, `{best.recipe}` with seed {best.seed} on ALFWorld, differs from it by "
-        f"{points_text(alfworld[best])} points, paired over episodes; on WebShop, all end below it."
+        f"Of {total} runs on their `standard` tracks, {len(above)} have been shown to beat a clone "
+        "of the first player alone (36.1 and 32.4%), both of `sampo` on ALFWorld: "
+        f"{' and '.join(found)}, paired over episodes"
     ) in text
+    assert f"{len(above)} of {total} runs have been shown to beat a clone of the better" in first

@@ -169,8 +169,8 @@ def test_entries_of_one_method_and_track_have_rows_of_their_own() -> None:
 def test_long_names_of_methods_keep_their_ends() -> None:
     long = [Dot(f"{'long_name_' * 5}{end}", "", "", "?", 1.0, "1") for end in "ab"]
     rows = [each["row"] for each in spec_of(dot_plot(long, "x", {}))["data"]["values"]]
-    assert [row[-6:] for row in rows] == ["name_a", "name_b"]
-    assert max(map(len, rows)) == 22
+    assert [row[-5:] for row in rows] == ["ame_a", "ame_b"]
+    assert max(map(len, rows)) == 16
 
 
 def test_more_methods_than_a_figure_holds_are_said_to_be_more() -> None:
