@@ -20,7 +20,7 @@ _LANE: Final = 13
 """Pixels of a track within a row, and between two rows."""
 _LEGEND_WIDTH: Final = 270
 """Pixels that a phone has for the names of tracks."""
-_LONGEST: Final = 16
+_LONGEST: Final = 18
 _LIMIT: Final = 132
 """Characters of a row's name, and pixels, in which a number behind it has room, too."""
 _BAD: Final = "var(--lb-bad)"

@@ -170,7 +170,7 @@ def test_long_names_of_methods_keep_their_ends() -> None:
     long = [Dot(f"{'long_name_' * 5}{end}", "", "", "?", 1.0, "1") for end in "ab"]
     rows = [each["row"] for each in spec_of(dot_plot(long, "x", {}))["data"]["values"]]
     assert [row[-5:] for row in rows] == ["ame_a", "ame_b"]
-    assert max(map(len, rows)) == 16
+    assert max(map(len, rows)) == 18
 
 
 def test_more_methods_than_a_figure_holds_are_said_to_be_more() -> None:
