@@ -11,7 +11,7 @@ class CustomLearner(Choice):
     None is shipped. Constants are fields, which the learner reads from `self.config.learner`.
 
     Attributes:
-        learner: The class, of `baselines.learning.learner.Learner`.
+        learner: The class, a subclass of `baselines.learning.learner.Learner`.
     """
 
     learner: ClassVar[type]
