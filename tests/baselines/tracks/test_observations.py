@@ -1,5 +1,6 @@
 """What the README of the tracks says of all finished runs, and no page computes."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -54,3 +55,22 @@ def test_the_runs_that_beat_a_clone_of_the_first_player_are_named() -> None:
         f"{' and '.join(found)}, paired over episodes"
     ) in text
     assert f"{len(above)} of {total} runs have been shown to beat a clone of the better" in first
+
+
+def test_the_first_page_counts_the_runs_of_the_sweep() -> None:
+    page = (BASELINES / "results/robustness.md").read_text("utf-8")
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    (heads,) = [row for row in rows if row[0] == "recipe"]
+    (grpo,) = [row for row in rows if row[0] == "grpo"]
+    runs = {
+        name: re.findall(r"(\d+) of (\d+) collapsed", cell)[0]
+        for head, cell in zip(heads, grpo, strict=True)
+        for name in re.findall(r"\((sokoban-[a-z0-9-]+)/README.md\)", head)
+    }
+    assert len(runs) == 6
+    lower = [count for name, count in runs.items() if re.search("-x[13](-|$)", name)]
+    collapsed, made = (sum(int(count[side]) for count in lower) for side in (0, 1))
+    first = " ".join((REPOSITORY / "README.md").read_text("utf-8").split())
+    assert f"GRPO does not collapse on Sokoban ({collapsed} of {made} runs)" in first
+    fewest = min(int(count) for _, count in runs.values())
+    assert f"around `sokoban-stress`, with at least {fewest} " in first
