@@ -60,17 +60,20 @@ def test_the_runs_that_beat_a_clone_of_the_first_player_are_named() -> None:
 def test_the_first_page_counts_the_runs_of_the_sweep() -> None:
     page = (BASELINES / "results/robustness.md").read_text("utf-8")
     rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
-    (heads,) = [row for row in rows if row[0] == "recipe"]
-    (grpo,) = [row for row in rows if row[0] == "grpo"]
-    runs = {
-        name: re.findall(r"(\d+) of (\d+) collapsed", cell)[0]
-        for head, cell in zip(heads, grpo, strict=True)
-        for name in re.findall(r"\((sokoban-[a-z0-9-]+)/README.md\)", head)
-    }
-    assert len(runs) == 6
-    lower = [count for name, count in runs.items() if re.search("-x[13](-|$)", name)]
-    collapsed, made = (sum(int(count[side]) for count in lower) for side in (0, 1))
+    (start,) = [number for number, row in enumerate(rows) if row[0] == "recipe"]
+    heads, *methods = rows[start], *rows[start + 2 :]
+    assert [method[0] for method in methods] == ["grpo", "gspo", "cispo", "cispo_sm", "sampo"]
+    counts = [re.findall(r"(\d+) of (\d+) collapsed", " ".join(method)) for method in methods]
+    assert {len(each) for each in counts} == {6}
+    fewest = min(int(runs) for method in counts for _, runs in method)
     first = " ".join((REPOSITORY / "README.md").read_text("utf-8").split())
-    assert f"GRPO does not collapse on Sokoban ({collapsed} of {made} runs)" in first
-    fewest = min(int(count) for _, count in runs.values())
-    assert f"around `sokoban-stress`, with at least {fewest} " in first
+    assert f"around `sokoban-stress`, with at least {fewest} seed" in first
+    names = re.findall(r"\((sokoban-[a-z0-9-]+)/README.md\)", " ".join(heads))
+    lower = [
+        count
+        for name, count in zip(names, counts[0], strict=True)
+        if re.search("-x[13](-|$)", name)
+    ]
+    assert [collapsed for collapsed, _ in lower] == ["0"] * 4
+    made = sum(int(runs) for _, runs in lower)
+    assert f"GRPO does not collapse on Sokoban (0 of {made} runs)" in first
