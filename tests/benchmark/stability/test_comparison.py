@@ -38,15 +38,6 @@ def test_iqm_pools_all_runs_of_all_tasks() -> None:
     assert found.low is not None and found.low < 0.4 < (found.high or 0)
 
 
-@few
-@given(scores)
-def test_iqm_agrees_with_scipy(by_task: Scores) -> None:
-    pooled = np.concatenate([np.array(runs) for runs in by_task.values()])
-    assert iqm_over_tasks(by_task, resamples=50).value == pytest.approx(
-        float(stats.trim_mean(pooled, 0.25))
-    )
-
-
 def test_probability_of_improvement_by_hand() -> None:
     # Sokoban: 3 > 1, 3 = 3, 4 > 1, 4 > 3, so 3.5 of 4. Webshop: 1 of 2.
     first = {"sokoban": [0.3, 0.4], "webshop": [0.5]}

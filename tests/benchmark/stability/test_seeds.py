@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmark.logs.curves import RunCurves
-from benchmark.stability.runs import RunStability, run_stability
+from benchmark.stability.runs import run_stability
 from benchmark.stability.seeds import ReachedSummary, recipe_stability
 from benchmark.stats.bootstrap import BootstrapInterval
 from benchmark.stats.intervals import exact
@@ -146,9 +146,3 @@ def test_the_order_of_the_seeds_moves_nothing(curves: list[list[float]], random:
     assert found.worst_seed == min(finals)
     events = [one.collapse for one in found.runs if one.collapse is not None]
     assert found.events["collapse"].happened == sum(event.happened for event in events)
-
-
-def test_a_run_is_immutable() -> None:
-    found: RunStability = run_stability(seed(0, RISING))
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        found.retention = 1.0  # type: ignore[misc]
