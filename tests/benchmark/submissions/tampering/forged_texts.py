@@ -1,6 +1,5 @@
 """Forged texts: `submission.json` that breaks its schema, or that does not look like what it is."""
 
-import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -45,13 +44,9 @@ def text(old: str, new: str) -> Callable[[Copy], None]:
 
 
 LINK = "not a plain https address"
-LIGATURE = "\N{LATIN SMALL LIGATURE FI}"
 FORGERIES = [
     Forgery("future schema", "policy", about(schema_version=2), "schema_version: must be 1"),
     Forgery("schema as a text", "policy", about(schema_version="1"), "schema_version: must be 1"),
-    Forgery(
-        "extra field of all", "policy", about(rank=1), "submission.json, rank: there is no such"
-    ),
     Forgery(
         "typed number", "policy", method(success=0.99), "method.success: there is no such field"
     ),
@@ -76,9 +71,6 @@ FORGERIES = [
     Forgery("1e308 parameters", "trained", about(parameters=1e308), "parameters: must be an inte"),
     Forgery("no parameters", "trained", about(parameters=0), "parameters: Input should be greater"),
     Forgery("Cyrillic letters in the name", "policy", about(name="\u0415xpert"), PLAIN_NAME),
-    Forgery("full-width letters in the name", "policy", about(name="\uff25xpert"), PLAIN_NAME),
-    Forgery("zero width in the name", "policy", about(name="Ex\u200bpert"), PLAIN_NAME),
-    Forgery("markup in the name", "policy", about(name="<b>Expert</b>"), PLAIN_NAME),
     Forgery("line break in the name", "policy", about(name="Expert\n"), PLAIN_NAME),
     Forgery("space behind the name", "policy", about(name="Expert "), PLAIN_NAME),
     Forgery("two spaces in the name", "policy", about(name="The  expert"), PLAIN_NAME),
@@ -100,28 +92,8 @@ FORGERIES = [
         about(authors=["\u1d20\u1d07\u0280\u026a\ua730\u026a\u1d07\u1d05"]),
         "'verified' is what the board says",
     ),
-    Forgery("two scripts in a name", "policy", about(authors=["\u0410da"]), AUTHOR + "the word "),
-    Forgery(
-        "turned direction", "policy", about(authors=["\u202eada"]), AUTHOR + "U+202E is not a v"
-    ),
-    Forgery(
-        "zero width in a name", "policy", about(authors=["A\u200bda"]), AUTHOR + "U+200B is not a"
-    ),
     Forgery(
         "letter without a shape", "policy", about(authors=["A\u3164"]), AUTHOR + "U+3164 is not a"
-    ),
-    Forgery(
-        "two lines of a name", "policy", about(authors=["A\nB"]), AUTHOR + "U+000A is not a visib"
-    ),
-    Forgery("name of spaces", "policy", about(authors=["   "]), AUTHOR + "has no letter or digit"),
-    Forgery(
-        "ligature in a name", "policy", about(authors=[LIGATURE]), AUTHOR + "letters must be in th"
-    ),
-    Forgery(
-        "accent apart from its letter",
-        "policy",
-        about(authors=[unicodedata.normalize("NFD", "Ren\u00e9")]),
-        AUTHOR + "letters with accents must be single characters",
     ),
     Forgery(
         "a badge as an author",
@@ -142,11 +114,6 @@ FORGERIES = [
     Forgery("hidden statement", "trained", data(statement="a\ue000"), "statement: U+E000 is not a"),
     Forgery("lone surrogate", "policy", text('"Ada Lovelace"', '"\\ud800"'), "Invalid JSON: "),
     Forgery("link that is not https", "policy", method(code="http://example.org"), f"code: {LINK}"),
-    Forgery("script for a link", "policy", method(paper="javascript:alert(1)"), f"paper: {LINK}"),
-    Forgery("link with a user", "policy", method(code="https://github.com@example.org"), LINK),
-    Forgery("link with markup", "policy", method(code="https://example.org/)[x](y"), LINK),
-    Forgery("link with a tag", "policy", method(code="https://example.org/<img>"), LINK),
-    Forgery("link in other letters", "policy", method(code="https://ex\u0430mple.org"), LINK),
     Forgery(
         "broken link", "policy", method(code="https://[example.org"), "method.code: Invalid IPv6"
     ),
