@@ -135,17 +135,6 @@ def test_the_comparison_is_with_what_the_base_has_by_now(
     assert any(finding["problem"].startswith(problem) for finding in verdict["findings"])
 
 
-def test_a_name_that_is_taken_by_now(clone: Path, entries: dict[str, Path]) -> None:
-    fork = git(clone, "rev-parse", "main")
-    put(clone, f"submissions/{FOLDER}/README.md", "of somebody else\n")
-    commit(clone)
-    code, _, verdict = judged(clone, pull_request(clone, adds(entries["policy"]), fork))
-    assert code == 1
-    assert verdict is not None
-    problems = [finding["problem"] for finding in verdict["findings"]]
-    assert f"submissions/{FOLDER}/ already exists" in problems
-
-
 @pytest.mark.slow
 def test_a_broken_entry_of_somebody_else_is_left_out(clone: Path, entries: dict[str, Path]) -> None:
     put(clone, "submissions/20260101_broken/README.md")
@@ -156,19 +145,6 @@ def test_a_broken_entry_of_somebody_else_is_left_out(clone: Path, entries: dict[
     (note,) = verdict["notes"]
     assert note.startswith("not compared with 20260101_broken: submission.json: cannot be read")
     assert "not compared with 20260101_broken" in html.unescape(text).replace("</code>", "")
-
-
-def test_a_repository_in_the_folder_runs_nothing(clone: Path, tmp_path: Path) -> None:
-    """A forgery that runs its program wherever git starts in the folder."""
-    ran = tmp_path / "ran"
-    head = pull_request(
-        clone, lambda root: bare_repository(root / "submissions" / FOLDER, f"touch {ran}; false")
-    )
-    code, _, verdict = judged(clone, head)
-    assert code == 1
-    assert verdict is not None
-    assert not verdict["accepted"]
-    assert not ran.exists()
 
 
 def test_submissions_as_a_repository_runs_nothing(clone: Path, tmp_path: Path) -> None:

@@ -226,7 +226,6 @@ def test_the_log_is_sent_as_it_is(tmp_path: Path, trained: Path, expert_run: Pat
     ("changes", "message"),
     [
         ({"name": "\u0415xpert"}, "submission.json: name: may only contain letters from A to Z"),
-        ({"authors": None}, "submission.json: authors: "),
         ({"authors": "Ada"}, "submission.json: authors: "),
         ({"method": {"kind": "policy"}}, "submission.json: method.recipe: is missing"),
         ({"training_data": "levels"}, "submission.json: training_data: "),
@@ -309,19 +308,11 @@ def test_what_only_a_rerun_can_settle_is_prepared(
     [
         (b"- a list", "must be lines of the form `name: ...`"),
         (b"name: x\nmethod: grpo\n", "method: must have fields, such as `method: {"),
-        (b"name: x\nauthors: [", "about.yaml, line 2, column 11 is not valid YAML"),
-        (b"name: x\ncontact: @ada\n", "line 2, column 10 is not valid YAML"),
-        (b"1: x\n", "'1' is not a field name"),
         (b"name: \xff", "is not valid YAML"),
         (b"#" * 2**17, "is longer than 65,536 bytes"),
-        (b"!!python/object/apply:os.system [ls]", "is not valid YAML"),
         (ABOUT.encode() + b"rank: 1\n", "about.yaml: rank: there is no such field; there are "),
         (ABOUT.encode() + b"date: 2026-01-02\n", "date: remove it; the command fills it in"),
         (ABOUT.encode() + b"  kind: policy\n", "method.kind: remove it; the command fills it in"),
-        (
-            ABOUT.encode() + b"wieghts: x\n",
-            "wieghts: there is no such field; did you mean weights?",
-        ),
     ],
 )
 def test_a_wrong_about_file_is_a_mistake_on_one_line(
@@ -336,12 +327,6 @@ def test_a_wrong_about_file_is_a_mistake_on_one_line(
     assert main([*command, "--out", str(tmp_path / "20260102_expert")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line
-
-
-def test_no_about_file_and_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = ["--out", str(tmp_path / "20260102_x")]
-    assert main(["submit", "prepare", str(tmp_path), "--about", "x.yaml", *out]) == 2
-    assert "is not a run folder" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -12,8 +12,7 @@ from benchmark.cli.main import main
 from benchmark.models import ModelIdentity
 from benchmark.submissions.reading.folder import read_submission
 from tasks.seeding import sha256_text, stable_seed
-from tests.benchmark.submissions.few_levels import EPISODES
-from tests.benchmark.submissions.test_about import POLICY, TRAINED
+from tests.benchmark.submissions.test_about import TRAINED
 from tests.support.submissions.repositories import commit, with_submission
 from tests.support.submissions.small import played_by, training_lines
 from tests.support.training.logs import write_log
@@ -104,16 +103,6 @@ def test_the_readme_names_weights_by_their_hash(given: Given) -> None:
     assert str(given.root) not in readme
 
 
-def test_seeds_without_logs_are_told(given: Given, capsys: pytest.CaptureFixture[str]) -> None:
-    assert given.prepare(*given.runs) == 2
-    assert (
-        "give their seeds in the order of their first runs, such as --seeds"
-        in capsys.readouterr().err
-    )
-    assert given.prepare(*given.runs, "--seeds", "5,2") == 0
-    assert [point.seed for point in read_submission(given.out).checkpoints] == [5, 2]
-
-
 def test_what_cannot_be_accepted_is_not_made(
     given: Given, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -130,20 +119,6 @@ def test_what_cannot_be_accepted_is_not_made(
     assert any(line.startswith("training/s7.jsonl.zst, line 1, recipe: ") for line in printed)
     assert printed[-1] == f"{given.out} was not created: {len(printed) - 1} findings to fix first"
     assert sorted(given.root.iterdir()) == sorted([*before, about])
-
-
-def test_an_unfinished_run_is_not_made(
-    given: Given, expert_run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = given.root / "half"
-    run.mkdir()
-    (run / "run.json").write_bytes((expert_run / "run.json").read_bytes())
-    lines = (expert_run / "episodes.jsonl").read_bytes().splitlines(keepends=True)
-    (run / "episodes.jsonl").write_bytes(b"".join(lines[:10]))
-    given.about = POLICY
-    assert given.prepare(str(run)) == 1
-    assert f"{EPISODES - 10} of {EPISODES} episodes are missing" in capsys.readouterr().out
-    assert not given.out.exists()
 
 
 @pytest.mark.parametrize(
