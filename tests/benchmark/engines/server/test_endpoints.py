@@ -125,13 +125,6 @@ def test_texts_without_surrogates(text: str) -> None:
         assert cleaned == expected
 
 
-async def test_addresses_with_and_without_v1() -> None:
-    async with loopback() as server:
-        for ending in ("", "/", "/v1", "/v1/", "/v1/chat/completions"):
-            async with OpenAIEngine([server.url + ending], "tiny") as tested:
-                assert (await tested.generate(request(1))).text == "fine"
-
-
 async def test_api_below_a_path_of_another_name() -> None:
     async def models(_: web.Request) -> web.Response:
         return web.json_response({"data": [{"id": "tiny"}]})

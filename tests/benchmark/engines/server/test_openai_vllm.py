@@ -12,7 +12,6 @@ import pytest
 from benchmark.engines.core.base import EngineDown, EngineError, Generation, PromptTooLong, Sampling
 from benchmark.engines.core.chat import Chat
 from benchmark.engines.server.openai import OpenAIEngine
-from tasks.errors import UserError
 from tests.support.engines.servers import EAGER, VllmServer, vllm_server
 from tests.support.engines.tiny_model import answer_all, ask, make_tiny_model
 
@@ -182,11 +181,6 @@ async def test_the_end_of_the_context(server: VllmServer) -> None:
             with pytest.raises(PromptTooLong, match=f"context {CONTEXT}"):
                 await engine.generate(ask("Z" * letters, Sampling(max_tokens=100)))
         assert (await engine.generate(ask("go on", Sampling(max_tokens=1)))).response_tokens == 1
-
-
-async def test_unknown_model(server: VllmServer) -> None:
-    with pytest.raises(UserError, match="does not serve 'tinny'; it serves 'tiny'; did you mean"):
-        await OpenAIEngine([server.url], "tinny").__aenter__()
 
 
 async def test_a_killed_server_stops_the_run(server: VllmServer) -> None:

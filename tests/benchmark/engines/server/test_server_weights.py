@@ -15,7 +15,6 @@ from benchmark.engines.core.base import EngineDown, Sampling
 from benchmark.engines.server.nccl_transfer import FanOut, NcclTransfer, worker_counts
 from benchmark.engines.server.openai import OpenAIEngine
 from benchmark.engines.server.weight_transfer import FolderTransfer
-from tasks.errors import UserError
 from tests.benchmark.engines.server.weight_updates import (
     Trainee,
     answer_ids,
@@ -110,16 +109,6 @@ async def test_requests_under_way_go_on_and_new_ones_do_not_see_their_cache(
         assert versions.count((trainee.version - 1, trainee.version)) >= 3
     async with engine_of(servers, folder, tmp_path) as engine:
         await trainee.hand_over(engine)  # both are the same again
-
-
-async def test_weights_of_another_training_are_noticed(
-    servers: list[VllmServer], folder: Path, trainee: Trainee, tmp_path: Path
-) -> None:
-    async with engine_of(servers, folder, tmp_path) as engine:
-        with pytest.raises(UserError, match=r"holds the weights '\d+' of another training"):
-            await engine.generate(ask("up", Sampling(max_tokens=2)))
-        await trainee.hand_over(engine)
-        assert trainee.gap(await answer_ids(engine, LONG, Sampling(max_tokens=4))) < 1e-5
 
 
 async def test_a_file_that_the_server_cannot_read(
