@@ -177,19 +177,13 @@ def compare(*runs: Run | PathLike) -> Comparison:
         raise UserError("compare needs two runs at least")
     _table(read)
     first, *others = read
+    keys = {record.key for record in first.records}
     pairs = {
         str(other.path): compare((first.manifest, first.records), (other.manifest, other.records))
         for other in others
-        if _in_common(first, other)
+        if not keys.isdisjoint(record.key for record in other.records)
     }
     return Comparison(read, pairs)
-
-
-def _in_common(one: Run, other: Run) -> bool:
-    """Whether two runs have played an episode in common."""
-    return not {record.key for record in one.records}.isdisjoint(
-        record.key for record in other.records
-    )
 
 
 def _table(runs: Sequence[Run]) -> Any:

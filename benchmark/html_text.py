@@ -2,6 +2,7 @@
 
 import math
 import re
+from typing import Any
 
 from markupsafe import Markup, escape
 
@@ -34,6 +35,11 @@ def visible(text: str, tag: bool = True) -> Markup:
         end = match.end()
     parts.append(str(escape(text[end:])))
     return Markup("".join(parts))  # noqa: S704 - every part was escaped
+
+
+def finalized(value: Any) -> Any:
+    """Every text that a template inserts is escaped and shows its hidden characters."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def percent(share: float, decimals: int = 1) -> str:

@@ -13,7 +13,7 @@ from tasks.chat.images import Image
 from tasks.chat.messages import images_of
 from tasks.errors import UserError
 from tasks.response import parse_response
-from tasks.seeding import stable_seed
+from tasks.seeding import pick, stable_seed
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,18 +112,14 @@ def batch_at(
     while len(drawn) < (stage.batch_size or recipe.training.batch_size):
         # No draw where there is one task: recipes of one keep their batches.
         task = tasks[0] if len(tasks) == 1 else rng.choices(tasks, weights)[0]
-        turn = _drawn(examples[task], rng)
+        turn = pick(examples[task], rng)
         while task in kept and rng.random() >= kept[task][turn.kind]:
-            turn = _drawn(examples[task], rng)
+            turn = pick(examples[task], rng)
         if turn.mistake and task in stage.careful:
             continue
         if turn.first or not stage.first_turns:
             drawn.append(turn)
     return [_end_of(turn, stage.tokens_shown(turn.task)) for turn in drawn]
-
-
-def _drawn(turns: Sequence[Example], rng: random.Random) -> Example:
-    return turns[int(rng.random() * len(turns))]
 
 
 def _kept(turns: Sequence[Example], balance: float) -> dict[str, float]:

@@ -50,11 +50,6 @@ class Init(BaseModel):
             raise ValueError("a shipped init needs a pinned hash")
         return self
 
-    @property
-    def hub_reference(self) -> str:
-        """`owner/name`, with `@revision` where one is pinned."""
-        return f"{self.hub}@{self.revision}" if self.revision else str(self.hub)
-
 
 @cache
 def read_registry() -> dict[str, Init]:
@@ -78,7 +73,8 @@ def find_model(name: str) -> ModelSource:
         init = registry[name]
         if init.folder is not None:
             return from_folder(init.folder, name, init.sha256, init.tasks)
-        return from_hub(init.hub_reference, name, init.tasks, init.sha256)
+        pinned = f"@{init.revision}" if init.revision else ""
+        return from_hub(f"{init.hub}{pinned}", name, init.tasks, init.sha256)
     path = Path(name)
     if path.exists():
         return from_folder(path)

@@ -22,7 +22,7 @@ from benchmark.stability.collapse import MIN_EVALUATIONS, collapse_update, halve
 from benchmark.stability.run_end import early_stop
 from benchmark.stats.arrays import Values
 from benchmark.stats.crossed import crossed_difference
-from benchmark.stats.intervals import Interval, exact
+from benchmark.stats.intervals import Interval
 from benchmark.stats.paired import Side, score_difference
 
 BUSY, BUSY_ASYNC = 0.9, 1.1
@@ -358,15 +358,6 @@ def results_of(
         methods[recipe] = RecipeRuns(recipe, planned, runs, tuple(map(read_plays, runs)), curves)
     init = next((read_plays(e) for e in there.values() if e.cell.recipe == INIT), None)
     return TrackResults(track, tuple(panels), methods, init)
-
-
-def collapse_share(method: RecipeRuns) -> Interval:
-    """Share of a method's runs that have collapsed, with its exact interval.
-
-    Raises:
-        ValueError: There are no runs.
-    """
-    return exact(len(method.collapsed), len(method.runs))
 
 
 def collapse_of(log: TrainingLog) -> int | None:

@@ -24,10 +24,9 @@ from baselines.study.methods import (
     TrackResults,
     across_tracks,
     across_tracks_at_equal_seconds,
-    collapse_share,
 )
 from benchmark.stats.formatting import points_text, range_text
-from benchmark.stats.intervals import Interval
+from benchmark.stats.intervals import Interval, exact
 from tasks.texts import counted, plural
 
 Outcome = Literal["reproduced", "contradicted", "not decided", "incomplete"]
@@ -384,5 +383,5 @@ def collapsed_text(method: RecipeRuns) -> str:
     when = f" after update {', '.join(map(str, method.collapsed))}" if count else ""
     if method.unknown:
         return f"{count}{when}, {method.unknown} unknown" if count else "-"
-    share = collapse_share(method)
+    share = exact(count, runs)
     return f"{count} of {runs}{when} ({range_text(share.low, share.high)})"

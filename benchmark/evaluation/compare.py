@@ -5,9 +5,9 @@ problem harder than another cancels out. Only episodes that both runs have playe
 all plays that each has of them. Differences are B minus A: positive where B is better.
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Final
 
 from benchmark.evaluation.manifest import ENGINE_FACTS, Manifest
@@ -249,20 +249,16 @@ def _success(pairs: Sequence[_Pair]) -> Difference:
 
 
 def _scores(pairs: Sequence[_Pair]) -> Difference:
-    a, b = ([_mean([one.score for one in pair[side]]) for pair in pairs] for side in (0, 1))
+    a, b = ([fmean([one.score for one in pair[side]]) for pair in pairs] for side in (0, 1))
     differences = [there - here for here, there in zip(a, b, strict=True)]
     return Difference(
-        a=_mean(a),
-        b=_mean(b),
+        a=fmean(a),
+        b=fmean(b),
         difference=bootstrap_mean(differences),
         p_value=sign_flip(differences),
         interval=BOOTSTRAP,
         test=SIGN_FLIP,
     )
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
 
 
 def _differing(

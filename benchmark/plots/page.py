@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from benchmark.html_text import visible
+from benchmark.html_text import finalized
 
 _HEAD = """<!DOCTYPE html>
 <html lang="en">
@@ -79,7 +79,7 @@ def page(body: str, svg: bytes, more_style: str = "", **values: Any) -> str:
     style = _STYLE + more_style
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, finalize=_shown_safely
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, finalize=finalized
     )
     return environment.from_string(_HEAD + body + _END).render(
         image=Markup(f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"),  # noqa: S704
@@ -87,8 +87,3 @@ def page(body: str, svg: bytes, more_style: str = "", **values: Any) -> str:
         policy=f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:",
         **values,
     )
-
-
-def _shown_safely(value: Any) -> Any:
-    """Text with its hidden characters made visible; markup of this module as it is."""
-    return visible(value) if type(value) is str else value

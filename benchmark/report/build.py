@@ -19,7 +19,7 @@ from benchmark.evaluation.manifest import Manifest
 from benchmark.evaluation.protocol import PanelProtocol, protocol_text
 from benchmark.evaluation.records import EpisodeRecord
 from benchmark.evaluation.summary import MeanInterval, PanelSummary, RunSummary
-from benchmark.html_text import number, percent, visible
+from benchmark.html_text import finalized, number, percent
 from benchmark.report.episodes import pack_episodes
 from benchmark.report.figures import Figure, interval_figure, panel_figures
 
@@ -109,7 +109,7 @@ def _template() -> Template:
         loader=FileSystemLoader(_FOLDER),
         undefined=StrictUndefined,
         autoescape=True,
-        finalize=_finalize,
+        finalize=finalized,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -217,8 +217,3 @@ def _fact(value: Any) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
-
-
-def _finalize(value: Any) -> Any:
-    """Every text that a template inserts is escaped and shows its hidden characters."""
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -4,6 +4,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from statistics import fmean
 
 from benchmark.commands_of_entry import (
     TrainCommandOf,
@@ -204,9 +205,9 @@ def _numbers(
             for seed, panel in points.items()
         ),
         categories=tuple(_categories(entry, key, summaries[0])),
-        score=_mean([panel.score.value for panel in summaries]),
+        score=fmean([panel.score.value for panel in summaries]),
         format_valid=result.format_valid,
-        action_valid=_mean([panel.action_valid for panel in summaries]),
+        action_valid=fmean([panel.action_valid for panel in summaries]),
         turns=result.turns,
         errors=result.errors,
         dependable=_dependable(entry, key, curves),
@@ -232,12 +233,8 @@ def _dependable(entry: Entry, key: Key, curves: Sequence[SeedCurves]) -> Dependa
 def _mean_success(seeds: Sequence[Mapping[str, Sequence[bool]]]) -> Interval:
     """Mean success of checkpoints over episodes and seeds, by the plays of each."""
     plays = [[each for own in seeds for each in own[episode]] for episode in sorted(seeds[0])]
-    rates = [_mean([_mean(own[episode]) for episode in own]) for own in seeds]
+    rates = [fmean([fmean(own[episode]) for episode in own]) for own in seeds]
     return mean_success([Side.of(plays, rates if len(seeds) > 1 else ())])
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
 
 
 def _categories(entry: Entry, key: Key, summary: PanelSummary) -> list[CategorySuccess]:

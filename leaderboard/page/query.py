@@ -39,7 +39,7 @@ from leaderboard.page.state import (
     view_of,
 )
 from leaderboard.table.cells import text
-from leaderboard.table.columns import COLUMNS, STABILITY, SUCCESS, Column, columns_of, panel_name
+from leaderboard.table.columns import COLUMNS, STABILITY, SUCCESS, columns_of, panel_name
 from leaderboard.table.table import columns
 from leaderboard.table.view import BADGES, options
 from tasks.texts import cut
@@ -229,7 +229,7 @@ def choices_of(board: Board, protocol: str) -> dict[str, Choices]:
         "inits": _same(known.inits),
         "badges": _same(BADGES),
         "size": [(title, name) for name, (title, _, _) in SIZES.items()],
-        "columns": [(column.title, column.name) for column in choosable_columns()],
+        "columns": [(column.title, column.name) for column in COLUMNS if column.name not in FIXED],
         "measure": [(each.title, each.name) for each in all_columns if each.name in STABILITY],
         "base": [("all", ""), *_same(known.bases)],
         "panel": _same(map(panel_name, panels)),
@@ -282,8 +282,3 @@ def panel_title(panel: PanelFacts) -> str:
     if panel.panel == "builtin":
         return panel.title
     return f"{panel.title}: {panel.panel.replace('_', ' ')}"
-
-
-def choosable_columns() -> tuple[Column, ...]:
-    """Columns that can be chosen: all but rank, entry and success, which are always there."""
-    return tuple(column for column in COLUMNS if column.name not in FIXED)

@@ -15,16 +15,6 @@ if TYPE_CHECKING:
 _NAME = "adapter"
 
 
-def check_peft() -> None:
-    """Check that adapters can be merged here.
-
-    Raises:
-        UserError: peft is not installed.
-    """
-    if find_spec("peft") is None:
-        raise UserError(f"--lora with the transformers engine needs peft: {install_text('lora')}")
-
-
 def merged(model: "PreTrainedModel", adapter: Adapter) -> "PreTrainedModel":
     """Add an adapter's updates to the weights of its base.
 
@@ -35,7 +25,8 @@ def merged(model: "PreTrainedModel", adapter: Adapter) -> "PreTrainedModel":
     Raises:
         UserError: peft is not installed, or the adapter is not one of this model.
     """
-    check_peft()
+    if find_spec("peft") is None:
+        raise UserError(f"--lora with the transformers engine needs peft: {install_text('lora')}")
     from peft import LoraConfig, PeftModel
 
     try:

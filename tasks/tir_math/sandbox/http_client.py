@@ -154,7 +154,9 @@ class HttpSandbox(Sandbox):
             # The connection's own time limit is for every single read: a slow server beats it.
             timer = threading.Timer(within_s, _break, (connection.sock, late))
             timer.start()
-            connection.request("POST", _target(self._address), body, self._headers)
+            query = f"?{self._address.query}" if self._address.query else ""
+            target = f"{self._address.path or '/'}{query}"
+            connection.request("POST", target, body, self._headers)
             response = connection.getresponse()
             if response.status >= 500 or response.status == 429:
                 raise _Retry(f"it answers with HTTP {response.status}")
@@ -215,10 +217,6 @@ def _read_url(url: str) -> tuple[SplitResult, dict[str, str]]:
         user = f"{unquote(address.username)}:{unquote(address.password or '')}"
         headers["Authorization"] = f"Basic {base64.b64encode(user.encode()).decode()}"
     return address, headers
-
-
-def _target(address: SplitResult) -> str:
-    return (address.path or "/") + (f"?{address.query}" if address.query else "")
 
 
 def _break(connection: socket.socket, late: threading.Event) -> None:
