@@ -118,14 +118,6 @@ def test_a_board_of_another_version(tmp_path: Path) -> None:
         read_table(path)
 
 
-def test_a_board_from_before_tracks_has_open_entries(tmp_path: Path) -> None:
-    path = written(tmp_path, SMALL)
-    table = pq.read_table(path)
-    pq.write_table(table.drop_columns(["track"]), path)
-    assert read_content(path) == SMALL
-    assert {row.track for row in read_content(path).rows} == {"open"}
-
-
 def test_a_board_from_before_halved_runs_does_not_know_them(tmp_path: Path) -> None:
     row = next(row for row in SMALL.rows if row.stability is not None)
     assert row.stability is not None
@@ -156,7 +148,7 @@ def test_a_board_with_more_and_one_with_less_than_today_both_open(tmp_path: Path
     more = more.set_column(more.column_names.index("panels"), "panels", panels)
     pq.write_table(more.replace_schema_metadata({KEY: json.dumps(facts).encode()}), path)
     assert read_content(path) == SMALL
-    pq.write_table(table.drop_columns(["curves", "stability", "code"]), path)
+    pq.write_table(table.drop_columns(["curves", "stability", "code", "track"]), path)
     rows = [replace(row, curves=(), stability=None, code=None) for row in SMALL.rows]
     assert read_content(path) == BoardContent(SMALL.facts, tuple(rows))
     board = load(path)

@@ -7,7 +7,7 @@ import pytest
 
 from benchmark.evaluation.summary import PanelKey
 from benchmark.logs.lines import TrackClaim
-from benchmark.stats.paired import PairedDifference, differences
+from benchmark.stats.paired import PairedDifference
 from benchmark.submissions.badges import Badges
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.checks.results import Peer, paired_difference, panel_results
@@ -18,7 +18,7 @@ from leaderboard.board.board import Board
 from leaderboard.board.entries import facts_of, row_of
 from leaderboard.page.state import State
 from leaderboard.table.cells import points
-from leaderboard.table.paired import compare, side
+from leaderboard.table.paired import compare
 from leaderboard.tabs.compare import compare_page
 from tests.leaderboard.pages import text_of
 from tests.support.board_rows import PROTOCOL, board_content, board_of
@@ -72,19 +72,6 @@ def test_only_entries_of_its_track_are_compared_with_it(
     claim = TrackClaim(name="sokoban-standard", sha256="0" * 64)
     assert compared_with(one, [peer]) == [ComparedEntry("the best other", peer, frozenset({key}))]
     assert compared_with(one, [replace(peer, track=claim)]) == []
-
-
-def test_the_board_ranks_by_it(
-    entries: tuple[Entry, Entry, PanelKey], wanted: PairedDifference, board: Board
-) -> None:
-    one, other, key = entries
-    rows = [board.row(each.folder.name, PROTOCOL) for each in (one, other)]
-    sides = [side(board, row, key) for row in rows if row is not None]
-    found = differences([each for each in sides if each is not None])
-    ends = found.value[0, 1], found.low[0, 1], found.high[0, 1]
-    assert ends == pytest.approx(
-        (wanted.difference.value, wanted.difference.low, wanted.difference.high), abs=1e-12
-    )
 
 
 def test_the_page_that_compares_shows_it(

@@ -207,12 +207,7 @@ def test_csv_has_numbers_in_full_and_units(boards: Boards) -> None:
     ("text", "cell"),
     [
         ("=1+1", "'=1+1"),
-        (" =1+1", "' =1+1"),
-        ("@SUM(A1)", "'@SUM(A1)"),
-        ("+49", "'+49"),
-        ("-2", "'-2"),
         ("\uff1dcmd", "'\uff1dcmd"),
-        ("|calc", "'|calc"),
         ("\t=1", "U+0009=1"),
         ("a\r\n=1", "aU+000DU+000A=1"),
         ("a\u202e=1", "aU+202E=1"),
@@ -226,12 +221,6 @@ def test_csv_of_hostile_texts(boards: Boards, text: str, cell: str) -> None:
     for name in ("name", "recipe", "base_model", "init", "clipping", "sampling", "code", "paper"):
         assert line[name] == cell, name
     assert line["authors"].startswith(cell.replace("a\u202e", "aU+202E"))
-
-
-def test_hostile_texts_in_the_table(boards: Boards) -> None:
-    board = boards(hostile(a_row("a", 50), "<b>\u202e|x\n# y"))
-    texts = shown(table(board, ALONE), columns(board, ALONE)).iloc[0]
-    assert texts["entry"] == texts["recipe"] == "<b>U+202E|xU+000A# y"
 
 
 def test_an_empty_table_has_all_columns(boards: Boards) -> None:

@@ -107,10 +107,6 @@ def test_the_first_view_has_something_to_sort_by(boards: Boards, board: Board) -
     assert default_view(trained).panels == (ALFWORLD.key, SOKOBAN.key)
 
 
-def test_a_board_without_entries_has_a_view(boards: Boards) -> None:
-    assert default_view(boards()).panels == (ALFWORLD.key,)
-
-
 def test_unknown_words(board: Board) -> None:
     with pytest.raises(UserError, match="there is no protocol 'v2'; did you mean v1"):
         default_view(board, "v2")
