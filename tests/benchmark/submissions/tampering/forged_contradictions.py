@@ -6,7 +6,6 @@ from typing import Any
 
 from tests.benchmark.submissions.tampering.forged_logs import LOG, update, updates, validations
 from tests.benchmark.submissions.tampering.forged_models import COMMIT, both, model
-from tests.benchmark.submissions.tampering.forged_texts import about
 from tests.benchmark.submissions.tampering.forged_trainings import Lines, logs
 from tests.benchmark.submissions.tampering.forgery import Forgery
 from tests.support.submissions.small import Copy, Json
@@ -323,12 +322,6 @@ FORGERIES = [
         )
     ),
     Forgery(
-        "no engine",
-        "trained",
-        run(engine={}),
-        f"{RUN}, engine.kind: is None, but the model is of kind folder",
-    ),
-    Forgery(
         "another policy's engine",
         "policy",
         run(engine={"kind": "scripted", "policy": "random"}),
@@ -372,13 +365,5 @@ FORGERIES = [
         run(created="2020-01-01T00:00:00+00:00"),
         f"{RUN}, created: 2020-01-01T00:00:00+00:00 is before the training run began, on "
         "2026-01-02",
-    ),
-    *(
-        Forgery(f"named {name}", "policy", about(name=name), f"{word!r} is what the board says of")
-        for name, word in (
-            ("SAMPO (re-run)", "re-run"),
-            ("SAMPO v2 - SOTA", "SOTA"),
-            ("Official SAMPO", "official"),
-        )
     ),
 ]

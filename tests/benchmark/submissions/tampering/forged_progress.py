@@ -39,17 +39,6 @@ def from_nothing(copy: Copy) -> None:
     copy.log(change)
 
 
-def own_panel(lines: Lines) -> Lines:
-    """A panel that only the log knows, beside every validation."""
-    own = [{**line, "panel": "own", "fingerprint": "3" * 64} for line in validations(lines)]
-    places = {line["update"]: line for line in own}
-    return [
-        each
-        for line in lines
-        for each in ([line, places[line["update"]]] if line["kind"] == "validation" else [line])
-    ]
-
-
 def numbers(**changes: Any) -> Callable[[Copy], None]:
     """Changes the fourth update of both logs' first one, which plays 4 turns an episode."""
     return update(**{"rollout__turns": 4.0, "tokens__prompt": 40_000, **changes})
@@ -61,9 +50,6 @@ FORGERIES = [
     ),
     Forgery(
         "the init solves nothing", "trained", from_nothing, f"{LOG}, validation 1 (update 0): begin"
-    ),
-    Forgery(
-        "a panel of the log alone", "trained", logs(own_panel), "own is validated under a protocol"
     ),
     Forgery(
         "one episode an update",
