@@ -72,7 +72,6 @@ def test_importing_the_packages_imports_neither_torch_nor_vllm() -> None:
             ["eval", "--model", "tiny-sokobn"],
             "no init or folder 'tiny-sokobn'; did you mean tiny-sokoban",
         ),
-        (["eval", "--model", "/no/such/folder"], "no init or folder '/no/such/folder'"),
         (["eval"], "--model is missing"),
         (["eval", "--engine", "expert", "--model", "x"], "remove --model"),
         (["eval", "--engine", "openai", "--model", "x"], "needs at least one --endpoint"),
@@ -94,7 +93,6 @@ def test_importing_the_packages_imports_neither_torch_nor_vllm() -> None:
             ["eval", "--task", "sokoban", "--model", "x", "--limit", "1", "--shard", "2/2"],
             "shard 2/2 has nothing to play: the run has 1 episode; use fewer shards",
         ),
-        (["eval", "--engine", "expert", "--out", "/proc/run"], "/proc/run cannot be written"),
         (["eval", "--engine", "expert", "--task", "sokoban", "--task", "sokoban"], "given twice"),
         (["replay", "/no/such/run"], "is not a run folder"),
         (["report", "/no/such/run"], "is not a run folder"),
@@ -298,17 +296,6 @@ def test_the_readme_shows_todays_protocol() -> None:
     model = find_model("tiny-sokoban").identity.sha256
     assert model is not None
     assert shown == f"{model[:8]}_transformers_{plan.fingerprint[:8]}"
-
-
-def test_a_refused_run_leaves_the_folder_that_was_there(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    mine, new = tmp_path / "mine", tmp_path / "new"
-    mine.mkdir()
-    for out in (mine, new):
-        words = ("eval", "--model", "tiny-sokobam", "--task", "sokoban", "--out", str(out))
-        assert "did you mean tiny-sokoban" in error_line(capsys, *words)
-    assert mine.is_dir() and not new.exists()
 
 
 def test_an_engine_that_cannot_start_is_not_to_be_tried_again(

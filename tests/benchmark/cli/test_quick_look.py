@@ -101,10 +101,12 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_model_is_looked_f
     (tmp_path / "file").touch()
     assert main([*ask, str(tmp_path / "file")]) == 2
     assert "is not a folder; choose another --out" in capsys.readouterr().err
-    # A folder that was made for a run that did not begin is not left behind.
-    assert main([*ask, str(tmp_path / "new")]) == 2
-    assert "no init or folder 'no-such-model'" in capsys.readouterr().err
-    assert not (tmp_path / "new").exists()
+    # A folder that was made for a run that did not begin is not left behind; one of before stays.
+    (tmp_path / "mine").mkdir()
+    for out in ("new", "mine"):
+        assert main([*ask, str(tmp_path / out)]) == 2
+        assert "no init or folder 'no-such-model'" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists() and (tmp_path / "mine").is_dir()
 
 
 @pytest.mark.slow

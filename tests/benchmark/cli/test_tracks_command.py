@@ -85,10 +85,3 @@ def test_one_track_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     track = load_track("paper-sokoban")
     assert (found["sha256"], found["settings"]) == (track.sha256, track.settings)
     assert (found["recipes"], found["results"]) == (track.recipes, {})
-
-
-def test_an_unknown_track_has_near_matches(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["tracks", "sokoban-standart"]) == 2
-    assert "there is no track 'sokoban-standart'; did you mean sokoban-standard" in (
-        capsys.readouterr().err
-    )

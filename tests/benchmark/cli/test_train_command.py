@@ -319,14 +319,10 @@ def _init() -> Path:
     ("arguments", "message"),
     [
         (["--recipe", "samp"], "there is no recipe 'samp'; did you mean sampo"),
-        (["--scale", "papr"], "there is no scale 'papr'; did you mean paper?"),
         (["--init", "tiny-socoban"], "no init or folder 'tiny-socoban'; did you mean tiny-sok"),
-        (["--task", "socoban"], "unknown task 'socoban'; did you mean sokoban?"),
         (["--set", "rollout.grups=2"], "there is no rollout.grups; did you mean groups"),
         (["--set", "webshop.compat=x"], "there is no webshop; there are advantage, "),
         (["--set", "sokoban.walls=x"], "task sokoban has no setting 'walls'; there are view"),
-        (["--set", "rollout.group_size=1"], "gigpo compares the episodes of a group"),
-        (["--set", "validation.panel=builtn"], "no panel 'builtn'"),
         (["--set", "unit=trajectory"], "gigpo compares turns of episodes, but the rows of "),
         (
             ["--recipe", "grpo", "--set", "unit=trajectory"],
@@ -351,14 +347,6 @@ def _init() -> Path:
         ),
         (["--tracker", "tensorbord"], "'tensorbord' is not installed; did you mean tensorboard?"),
         (["--engine", "openai"], "--engine openai needs at least one --endpoint URL"),
-        (
-            ["--endpoint", "http://x", "--engine", "vllm"],
-            "--endpoint does not work with --engine vllm",
-        ),
-        (
-            ["--dry-run", "--recipe", "grpo", "--set", "unit=trajectory"],
-            "does not continue the one before",
-        ),
     ],
 )
 def test_a_mistake_is_one_line(

@@ -178,15 +178,6 @@ def test_a_learner_without_its_class_is_refused(
     assert "EarlyTurns lacks learner = CLASS, a subclass of Learner" in line
 
 
-def test_mistakes_are_one_line(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    line = refused(capsys, train(place))
-    assert "advantage.name: there is no 'rank'; there are" in line
-    assert line.endswith("(your own class needs --plugin FILE.py)")
-    (place / "rank.py").write_text("RANK = 1\n")
-    line = refused(capsys, train(place, "--plugin", str(place / "rank.py")))
-    assert f"--plugin {place / 'rank.py'} adds no choice" in line
-
-
 def log_of(place: Path, **changes: Any) -> TrainingLog:
     """A log of a run with the plug-in."""
     plugins = load_plugins([str(place / "rank.py")])

@@ -254,8 +254,6 @@ def test_a_custom_recipe_has_a_tuned_rate_by_its_name_where_results_are_given(
             "remove --scale or --track",
         ),
         (["--init", "tiny-sokoban", "--task", "sokoban"], "--init, --task beside --track: small"),
-        (["--recipe", "gpro"], "there is no recipe 'gpro'; did you mean gspo, grpo or gigpo"),
-        (["--set", "kl.coeff=1"], "--set: there is no kl.coeff"),
     ],
 )
 def test_a_mistake_is_one_line(
