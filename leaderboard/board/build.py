@@ -97,7 +97,6 @@ NOWHERE: Final = Origin()
 def build(
     submissions: Path,
     inits: Mapping[str, str | None],
-    archives: Sequence[Path] | None = None,
     env_processes: int | None = None,
     *,
     replays: Replays | None = None,
@@ -112,10 +111,9 @@ def build(
     """Check all submissions of a folder and compute the board.
 
     Args:
-        submissions: The folder; every folder in it whose name has no dot in front is one.
+        submissions: The folder; every folder in it whose name has no dot in front is one. Boards
+            of older protocols are the Parquet files in its folder `ARCHIVES`.
         inits: SHA-256 of the registered inits by name, where it is pinned.
-        archives: Boards of older protocols, the newest first; by default the Parquet files in the
-            submissions' folder `ARCHIVES`, by their names, the last one first.
         env_processes: See `benchmark.evaluation.replay.replay_run`.
         replays: What is known of earlier replays; None to make all of them.
         replay_s: Seconds after which no submission is replayed any more; slow ones come last. One
@@ -135,7 +133,7 @@ def build(
     folders = _folders(submissions)
     until = time.monotonic() + replay_s
     reruns = read_reruns(submissions)
-    older = _archives(_archived(submissions) if archives is None else archives)
+    older = _archives(submissions / ARCHIVES)
     old_rows = [row for content in older for row in content.rows]
 
     def context(before: Sequence[AcceptedEntry], build_until: float) -> Context:
@@ -360,17 +358,13 @@ def _is_as_accepted(folder: Path) -> bool:
     return all(_sha256(folder / file["path"]) == file["sha256"] for file in own)
 
 
-def _archived(submissions: Path) -> list[Path]:
-    return sorted((submissions / ARCHIVES).glob("*.parquet"), reverse=True)
-
-
-def _archives(paths: Sequence[Path]) -> list[BoardContent]:
-    """Boards of older protocols, no two of which have a name in common.
+def _archives(folder: Path) -> list[BoardContent]:
+    """Boards of older protocols, the last name first; no two have a name in common.
 
     Raises:
         UserError: One cannot be read, or a protocol has the name of another one.
     """
-    older = [_archive(path) for path in paths]
+    older = [_archive(path) for path in sorted(folder.glob("*.parquet"), reverse=True)]
     names = [*OPTIONS, *(each.name for content in older for each in content.facts.protocols)]
     for place, name in enumerate(names):
         if name in names[:place]:

@@ -43,15 +43,6 @@ def _add_build(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         help="folder for the two files (default: runs/leaderboard)",
     )
     action.add_argument(
-        "--archive",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="leaderboard.parquet of an older protocol, renamed to the protocol's name, "
-        "such as v1.parquet; its entries stay readable; repeatable, newest first "
-        "(default: all in the folder .archives of the submissions)",
-    )
-    action.add_argument(
         "--replays",
         metavar="FILE",
         help="cache of replays: the same code does not replay the same records again if they "

@@ -69,11 +69,9 @@ def _build(arguments: argparse.Namespace) -> int:
         _try(Path(folder))
     queue = read_queue(Path(arguments.queue)) if arguments.queue else None
     origin = Origin(arguments.repository, arguments.commit, arguments.date, _grid(), queue)
-    archives = [Path(path) for path in arguments.archive] or None
     built = build(
         Path(arguments.submissions),
         pinned_hashes(),
-        archives,
         arguments.env_processes,
         replays=Replays(Path(arguments.replays)) if arguments.replays else None,
         replay_s=60 * arguments.replay_minutes,

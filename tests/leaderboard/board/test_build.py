@@ -17,7 +17,7 @@ from benchmark.submissions.check import read_accepted
 from benchmark.submissions.checks.results import panel_results, stability_of
 from benchmark.submissions.reading.replays import Replays
 from leaderboard.board.board import load
-from leaderboard.board.build import Built, build, write
+from leaderboard.board.build import ARCHIVES, Built, build, write
 from leaderboard.board.entries import row_of as make_row
 from leaderboard.board.file import json_bytes, parquet_bytes, read_content
 from leaderboard.board.rows import BoardCheckpoint, FullRow, RecipeChoices
@@ -283,7 +283,7 @@ def test_no_submissions(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_an_entry_of_an_older_protocol_stays_readable(
-    built: Built, submissions: Path, folder: Path, tmp_path: Path
+    built: Built, submissions: Path, folder: Path
 ) -> None:
     """What is no longer accepted comes from the archive, and from nowhere else."""
     # Here the same entry with another protocol; there it is the installed one that has changed.
@@ -292,16 +292,14 @@ def test_an_entry_of_an_older_protocol_stays_readable(
     assert build(folder, INITS, env_processes=1).archived == ()
     row = row_of(built, POLICY)
     old = replace_row(built, row, digest(copy))
-    parquet, _ = write(old, tmp_path / "old")
-    archive = parquet.rename(tmp_path / "v0.parquet")
-    found = build(folder, INITS, [archive], env_processes=1)
+    archive(old, folder, "v0")
+    found = build(folder, INITS, env_processes=1)
     assert (found.accepted, found.archived, found.refused) == ((), (POLICY,), ())
     assert [(row.protocol, row.id) for row in found.content.rows] == [("v0", POLICY)]
     assert [protocol.name for protocol in found.content.facts.protocols] == ["v1", "v0"]
-    # An archive of an archive has both protocols, under their names; its own place is found.
-    parquet, _ = write(found, tmp_path / "next")
-    (folder / ".archives").mkdir()
-    parquet.rename(folder / ".archives" / "v2.parquet")
+    # An archive of an archive has both protocols, under their names.
+    shutil.rmtree(folder / ARCHIVES)
+    archive(found, folder, "v2")
     again = build(folder, INITS, env_processes=1)
     assert [protocol.name for protocol in again.content.facts.protocols] == ["v1", "v2", "v0"]
     assert again.content.rows == found.content.rows
@@ -318,7 +316,7 @@ def test_an_entry_of_an_older_protocol_stays_readable(
 
 
 def test_an_entry_whose_files_have_another_shape_today_stays_readable(
-    built: Built, submissions: Path, folder: Path, tmp_path: Path
+    built: Built, submissions: Path, folder: Path
 ) -> None:
     """Here the entry lacks a field that is asked for; there the field is new."""
     copy = copied(submissions / POLICY, folder)
@@ -326,12 +324,11 @@ def test_an_entry_whose_files_have_another_shape_today_stays_readable(
     # Nor does it say what has a default.
     copy.about(lambda about: [file.pop("url", None) for file in about["files"]])
     old = replace_row(built, row_of(built, POLICY), digest(copy))
-    parquet, _ = write(old, tmp_path / "old")
-    archive = parquet.rename(tmp_path / "v0.parquet")
-    found = build(folder, INITS, [archive], env_processes=1)
+    archive(old, folder, "v0")
+    found = build(folder, INITS, env_processes=1)
     assert (found.accepted, found.archived, found.refused) == ((), (POLICY,), ())
     (copy.folder / "README.md").unlink()
-    gone = build(folder, INITS, [archive], env_processes=1)
+    gone = build(folder, INITS, env_processes=1)
     assert (gone.archived, gone.dropped, len(gone.refused)) == ((), (POLICY,), 1)
 
 
@@ -361,10 +358,16 @@ def three_tables(submissions: Path, tmp_path_factory: pytest.TempPathFactory) ->
     return root
 
 
-def build_once(root: Path, *archives: Path) -> Built:
+def archive(built: Built, submissions: Path, name: str) -> None:
+    """Keep a board as that of an older protocol."""
+    parquet, _ = write(built, submissions / ARCHIVES)
+    parquet.rename(parquet.with_name(f"{name}.parquet"))
+
+
+def build_once(root: Path) -> Built:
     """Images take long to draw: what held is not replayed again."""
     replays = Replays(root / "replays.json")
-    return build(root, INITS, archives, env_processes=1, replays=replays)
+    return build(root, INITS, env_processes=1, replays=replays)
 
 
 @pytest.mark.slow
@@ -387,24 +390,18 @@ def test_another_protocol_has_a_table_of_its_own(three_tables: Path, tmp_path: P
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_an_archive_of_three_tables_gives_each_a_name(three_tables: Path, tmp_path: Path) -> None:
-    parquet, _ = write(build_once(three_tables), tmp_path)
-    archive = parquet.rename(tmp_path / "v0.parquet")
-    again = build_once(three_tables, archive)
+def test_an_archive_of_three_tables_gives_each_a_name(three_tables: Path) -> None:
+    archive(build_once(three_tables), three_tables, "v0")
+    again = build_once(three_tables)
+    shutil.rmtree(three_tables / ARCHIVES)
     names = [protocol.name for protocol in again.content.facts.protocols]
     assert names == ["v1", THINKING, PIXELS, "v0", f"v0-{THINKING}", f"v0-{PIXELS}"]
 
 
-@pytest.mark.parametrize("names", [("v1",), ("v0", "v0")])
-def test_archives_with_one_name(
-    built: Built, folder: Path, tmp_path: Path, names: tuple[str, ...]
-) -> None:
-    archives = []
-    for place, name in enumerate(names):
-        parquet, _ = write(built, tmp_path / str(place))
-        archives.append(parquet.rename(parquet.with_name(f"{name}.parquet")))
-    with pytest.raises(UserError, match=f"two protocols are called {names[-1]}"):
-        build(folder, INITS, archives)
+def test_an_archive_is_not_called_like_the_present_protocol(built: Built, folder: Path) -> None:
+    archive(built, folder, "v1")
+    with pytest.raises(UserError, match="two protocols are called v1"):
+        build(folder, INITS)
 
 
 @pytest.mark.slow
