@@ -142,9 +142,7 @@ def effective_sample_size(successes: Sequence[int], plays: Sequence[int]) -> flo
     return len(plays) ** 2 / math.fsum(alike + (1 - alike) / m for m in plays)
 
 
-def clustered_wilson(
-    successes: Sequence[int], plays: Sequence[int], confidence: float = CONFIDENCE
-) -> Interval:
+def clustered_wilson(successes: Sequence[int], plays: Sequence[int]) -> Interval:
     """Wilson's interval of a success rate over episodes that were played more than once.
 
     The rate is the unweighted mean of the episodes' rates; the formula is that of `wilson` with
@@ -157,14 +155,13 @@ def clustered_wilson(
     Args:
         successes: Successful plays of each episode.
         plays: Plays of each episode, at least one.
-        confidence: Coverage.
 
     Raises:
         ValueError: There are no episodes, or the numbers do not fit each other.
     """
     trials = effective_sample_size(successes, plays)
     rates = (won / played for won, played in zip(successes, plays, strict=True))
-    return wilson_rate(math.fsum(rates) / len(plays), trials, confidence)
+    return wilson_rate(math.fsum(rates) / len(plays), trials)
 
 
 def pass_at_k(successes: Sequence[int], plays: Sequence[int], k: int) -> Interval:

@@ -153,13 +153,13 @@ def reference_tables(folder: Path = FOLDER) -> tuple[ReferenceTable, ...]:
 
 
 @cache
-def task_notes(folder: Path = FOLDER) -> dict[str, str]:
+def task_notes() -> dict[str, str]:
     """Why the numbers are not those of this board, by task; under `all` what holds everywhere.
 
     Raises:
         UserError: The file breaks its schema.
     """
-    notes: dict[str, str] = _read(folder / NOTES, dict[str, str])
+    notes: dict[str, str] = _read(FOLDER / NOTES, dict[str, str])
     return notes
 
 

@@ -75,9 +75,9 @@ def judged(clone: Path, head: str, base: str = "HEAD") -> tuple[int, str, Json |
     return code, (out / "comment.md").read_text("utf-8"), verdict
 
 
-def adds(folder: Path, name: str | None = None) -> Callable[[Path], object]:
+def adds(folder: Path) -> Callable[[Path], object]:
     """A pull request that adds a folder."""
-    return lambda root: shutil.copytree(folder, root / "submissions" / (name or folder.name))
+    return lambda root: shutil.copytree(folder, root / "submissions" / folder.name)
 
 
 @pytest.mark.slow

@@ -2,12 +2,10 @@
 
 import math
 
-from benchmark.stats.intervals import CONFIDENCE, Interval, wilson
+from benchmark.stats.intervals import Interval, wilson
 
 
-def newcombe_paired(
-    both: int, only_first: int, only_second: int, neither: int, confidence: float = CONFIDENCE
-) -> Interval:
+def newcombe_paired(both: int, only_first: int, only_second: int, neither: int) -> Interval:
     """Score interval of the difference (first minus second) of two paired success rates.
 
     Newcombe's method 10. With the Wilson intervals [l1, u1] and [l2, u2] of the two rates:
@@ -25,8 +23,8 @@ def newcombe_paired(
     total = both + only_first + only_second + neither
     if total == 0 or min(both, only_first, only_second, neither) < 0:
         raise ValueError("needs at least one pair and no negative counts")
-    first = wilson(both + only_first, total, confidence)
-    second = wilson(both + only_second, total, confidence)
+    first = wilson(both + only_first, total)
+    second = wilson(both + only_second, total)
     phi = _corrected_phi(both, only_first, only_second, neither)
     value = (only_first - only_second) / total
 

@@ -108,7 +108,6 @@ def make_record(
     turns: int | Sequence[TurnRecord] = 1,
     score: float | None = None,
     error: str | None = None,
-    format_penalty: float = 0.1,
 ) -> EpisodeRecord:
     """One play; its rewards and penalties follow from its turns.
 
@@ -122,7 +121,6 @@ def make_record(
         turns: All turns, or how many plain ones.
         score: The task's score; None for 1 after a success and 0 otherwise.
         error: What ended the play early.
-        format_penalty: Cost of every turn that is not valid.
     """
     played = tuple(make_turn() for _ in range(turns)) if isinstance(turns, int) else tuple(turns)
     solved = success and error is None
@@ -139,6 +137,6 @@ def make_record(
         success=solved,
         score=float(solved) if score is None else score,
         reward=sum(turn.reward for turn in played),
-        penalty=format_penalty * invalid,
+        penalty=0.1 * invalid,
         error=error,
     )

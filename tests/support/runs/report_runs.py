@@ -102,7 +102,6 @@ def make_run(
     engine: Engine | None = None,
     choices: SamplingOverrides = STANDARD,
     episodes: int | None = None,
-    name: str = "tiny-sokoban",
     task_name: str = "sokoban",
 ) -> Run:
     """Play panels of a task.
@@ -112,7 +111,6 @@ def make_run(
         engine: Who plays.
         choices: Part of the protocol; the standard one by default.
         episodes: Played of each panel and repeat; fewer than all make an incomplete run.
-        name: The model's name.
         task_name: The task.
     """
     task = load_task(task_name)
@@ -139,10 +137,10 @@ def make_run(
         fingerprint=run_fingerprint(tuple(protocols)),
         panels=tuple(protocols),
         overrides=protocols[0].overrides,
-        model=ModelIdentity(name=name, kind="init", sha256="5f" * 32),
+        model=ModelIdentity(name="tiny-sokoban", kind="init", sha256="5f" * 32),
         engine=player.describe(),
         versions={"arlarena-bench": "0.1.0", "python": "3.11.9", "torch": "2.13.0"},
-        command=("arlarena-bench", "eval", "--model", name, "--task", task_name),
+        command=("arlarena-bench", "eval", "--model", "tiny-sokoban", "--task", task_name),
         created="2025-01-01T12:00:00+00:00",
         shard=None,
     )
@@ -167,9 +165,9 @@ def session(episodes: int) -> dict[str, Any]:
     }
 
 
-def with_error(record: EpisodeRecord, turns: int = 2) -> EpisodeRecord:
-    """The same episode, ended by an engine's error after some turns; it replays."""
-    kept = record.turns[:turns]
+def with_error(record: EpisodeRecord) -> EpisodeRecord:
+    """The same episode, ended by an engine's error after two turns; it replays."""
+    kept = record.turns[:2]
     task = load_task(record.task)
     protocol = PanelProtocol.of(task, task.panel(record.panel))
     error = f"EngineError: the server said 500: {INJECTION}"

@@ -106,7 +106,6 @@ def run_lines(
     seed: int = 0,
     updates: int = 30,
     collapse_at: int | None = None,
-    gain: float = 0.3,
     **changes: Any,
 ) -> Sequence[Line]:
     """A whole run: it learns from .45 on, and where it collapses it falls to nothing at once."""
@@ -114,7 +113,7 @@ def run_lines(
     for update in range(1, updates + 1):
         after = 0 if collapse_at is None else max(0, update - collapse_at)
         wave = 0.02 * math.sin(update + stable_seed(recipe, seed) % 7)
-        rate = 0.45 + gain * (1 - math.exp(-update / 12)) + wave
+        rate = 0.45 + 0.3 * (1 - math.exp(-update / 12)) + wave
         rate = max(0.0, rate * (1 - after / 3))
         drift = 2e-4 * (1 + 0.3 * math.sin(update * 1.7 + seed)) * 3.0 ** min(after, 6)
         values = {

@@ -29,16 +29,17 @@ def random_model(seed: int = 0) -> Qwen3ForCausalLM:
     return Qwen3ForCausalLM(config).double()
 
 
-def random_rows(count: int, seed: int = 0, shared: int = 40) -> list[Row]:
+def random_rows(count: int, seed: int = 0) -> list[Row]:
     """Rows of groups of four episodes of three turns, with lengths from one token on.
+
+    All prompts begin with the same 40 tokens.
 
     Args:
         count: Number of rows.
         seed: Of everything.
-        shared: Tokens that all prompts begin with.
     """
     rng = random.Random(seed)
-    beginning = [rng.randrange(VOCABULARY) for _ in range(shared)]
+    beginning = [rng.randrange(VOCABULARY) for _ in range(40)]
     rows = []
     for number in range(count):
         prompt = beginning + [rng.randrange(VOCABULARY) for _ in range(rng.randint(1, 20))]

@@ -128,7 +128,7 @@ async def test_responses_are_those_of_the_new_weights(
     engine: TransformersEngine, folder: Path
 ) -> None:
     trainee, sampling = Trainee.load(folder), Sampling(max_tokens=12)
-    prompt = random_prompt(600, 400)
+    prompt = random_prompt(600)
     before = await answer_ids(engine, prompt, sampling)
     assert trainee.gap(before) < 1e-5
     trainee.perturb()
@@ -175,7 +175,7 @@ async def test_weights_that_do_not_fit_change_nothing(
     for version in (-1, True, 1.0):
         with pytest.raises(UserError, match="integer of at least 0"):
             await engine.load_weights(trainee.model.state_dict().items(), version)  # type: ignore[arg-type]
-    found = await answer_ids(engine, random_prompt(40, 400), Sampling(max_tokens=8))
+    found = await answer_ids(engine, random_prompt(40), Sampling(max_tokens=8))
     assert found.weights_versions == (0, 0)
     assert Trainee.load(folder).gap(found) < 1e-5
 
@@ -188,7 +188,7 @@ async def test_a_meter_passes_weights_and_versions_on(
     trainee.version = 6
     trainee.perturb()
     await trainee.hand_over(meter)
-    found = await answer_ids(meter, random_prompt(40, 400), Sampling(max_tokens=8))
+    found = await answer_ids(meter, random_prompt(40), Sampling(max_tokens=8))
     assert found.weights_versions == (7, 7)
     assert trainee.gap(found) < 1e-5
 
@@ -198,7 +198,7 @@ async def test_other_precision_is_rounded(folder: Path) -> None:
     trainee.perturb()
     async with TransformersEngine(folder, dtype="bfloat16") as engine:
         await trainee.hand_over(engine)
-        found = await answer_ids(engine, random_prompt(40, 400), Sampling(max_tokens=4))
+        found = await answer_ids(engine, random_prompt(40), Sampling(max_tokens=4))
     assert 1e-6 < trainee.gap(found) < 0.1
 
 

@@ -25,7 +25,7 @@ from tests.support.engines.tiny_model import answer_all, ask, make_tiny_model, m
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow]
 
-LONG = random_prompt(700, 400)
+LONG = random_prompt(700)
 ARGUMENTS = (*EAGER, "--weight-transfer-config", json.dumps({"backend": "nccl"}))
 DEV_MODE = {"VLLM_SERVER_DEV_MODE": "1"}
 

@@ -29,7 +29,7 @@ pytestmark = [
 ]
 in_module_loop = pytest.mark.asyncio(loop_scope="module")
 
-LONG = random_prompt(700, 400)
+LONG = random_prompt(700)
 """Longer than 500 tokens: vLLM caches whole blocks, which a short prompt does not fill."""
 
 
