@@ -36,7 +36,10 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Decay = Annotated[float, Field(ge=0, lt=1)]
-Count = Annotated[int, Field(gt=0)]
+MOST: Final = 10**9
+"""Largest count, as in training logs."""
+Count = Annotated[int, Field(gt=0, le=MOST)]
+CountOrZero = Annotated[int, Field(ge=0, le=MOST)]
 
 
 class Part(BaseModel):

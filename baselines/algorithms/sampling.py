@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field
-
-from baselines.algorithms.part import Count, Part, Share
+from baselines.algorithms.part import Count, CountOrZero, Part, Share
 from tasks.seeding import stable_seed
 
 Criterion = Literal["returns", "success"]
@@ -58,7 +56,7 @@ class Dynamic(Part):
 
     criterion: Criterion = "returns"
     tries: Count = 3
-    cold_start: Annotated[int, Field(ge=0)] = 0
+    cold_start: CountOrZero = 0
     fill: Fill = "uniform"
 
     def enabled(self, update: int) -> bool:

@@ -12,10 +12,24 @@ from baselines.algorithms.advantage.base import Advantage, WithCritic
 from baselines.algorithms.aggregation import Aggregation
 from baselines.algorithms.clipping.base import Clipping
 from baselines.algorithms.custom_learner import CustomLearner
-from baselines.algorithms.part import Count, Decay, Finite, NotNegative, Part, Positive, by_name
+from baselines.algorithms.part import (
+    Count,
+    CountOrZero,
+    Decay,
+    Finite,
+    NotNegative,
+    Part,
+    Positive,
+    by_name,
+)
 from baselines.algorithms.sampling import EpisodeSampling
 from tasks.panels import LEAST_TEMPERATURE, is_temperature
 
+# Far above what anybody trains with: larger numbers are slips, with which even an estimate of the
+# run would not end.
+Groups = Annotated[int, Field(gt=0, le=65_536)]
+Tokens = Annotated[int, Field(gt=0, le=2**18)]
+Turns = Annotated[int, Field(gt=0, le=10_000)]
 TemplateVariable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
@@ -62,17 +76,17 @@ class Rollout(Part):
             no row is older than this many updates. None is synchronous: always 0.
     """
 
-    groups: Count = 16
+    groups: Groups = 16
     # Not there unless it is set: tracks and checkpoints are older than it.
     mixture: Annotated[
-        dict[str, Count] | None, Field(min_length=1, exclude_if=lambda value: value is None)
+        dict[str, Groups] | None, Field(min_length=1, exclude_if=lambda value: value is None)
     ] = None
-    group_size: Count = 8
-    max_tokens: Count = 512
+    group_size: Annotated[int, Field(gt=0, le=4_096)] = 8
+    max_tokens: Tokens = 512
     temperature: Annotated[float, Field(ge=LEAST_TEMPERATURE, allow_inf_nan=False)] = 1.0
-    max_turns: Count | Annotated[dict[str, Count], Field(min_length=1)] | None = None
-    concurrency: Count | None = None
-    max_staleness: Annotated[int, Field(ge=0)] | None = None
+    max_turns: Turns | Annotated[dict[str, Turns], Field(min_length=1)] | None = None
+    concurrency: Annotated[int, Field(gt=0, le=65_536)] | None = None
+    max_staleness: CountOrZero | None = None
 
 
 class LoRA(Part):
@@ -123,10 +137,10 @@ class Optimization(Part):
     updates: Count = 200
     mini_batch_rows: Count | None = None
     mini_batches: Count | None = None
-    epochs: Count = 1
-    micro_batch_tokens: Count = 16_384
+    epochs: Annotated[int, Field(gt=0, le=100)] = 1
+    micro_batch_tokens: Annotated[int, Field(gt=0, le=2**20)] = 16_384
     learning_rate: NotNegative = 1e-6
-    warmup_updates: Annotated[int, Field(ge=0)] = 0
+    warmup_updates: CountOrZero = 0
     schedule: Literal["constant", "linear"] = "constant"
     weight_decay: NotNegative = 0.01
     betas: tuple[Decay, Decay] = (0.9, 0.999)
@@ -166,10 +180,10 @@ class ValidationSettings(Part):
 
     panel: str | None = None
     every: Count | None = 5
-    max_tokens: Count | None = None
+    max_tokens: Tokens | None = None
     temperature: Annotated[float, AfterValidator(_greedy_or_warm)] | None = None
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    top_k: Annotated[int, Field(ge=0)] | None = None
+    top_k: CountOrZero | None = None
 
 
 class TrainConfig(Part):

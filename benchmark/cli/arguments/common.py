@@ -10,9 +10,11 @@ from benchmark.engines.core.names import DTYPES
 from tasks.errors import UserError
 
 PROCESSES_PER_CORE = 4
-"""Worker processes that may be asked for; more only wait for each other."""
+"""Worker processes or threads that may be asked for; more only wait for each other."""
 MOST_PLACES = 65_536
 """Episodes in flight, at most."""
+MOST_GPUS = 1_024
+"""Of one machine, at most; a dry run lists what each does."""
 
 
 def data() -> argparse.ArgumentParser:
@@ -148,6 +150,14 @@ def places(text: str) -> int:
     return value
 
 
+def gpu_count(text: str) -> int:
+    """A number of GPUs of one machine, which need not be here."""
+    value = count(text)
+    if value > MOST_GPUS:
+        raise argparse.ArgumentTypeError(f"at most {MOST_GPUS:,}")
+    return value
+
+
 def seed(text: str) -> int:
     """A whole number from 0 on, below 2**63."""
     if not (text.isascii() and text.isdigit() and int(text) < 2**63):
@@ -156,7 +166,7 @@ def seed(text: str) -> int:
 
 
 def processes(text: str) -> int:
-    """A number of worker processes that this machine can use."""
+    """A number of worker processes or threads that this machine can use."""
     value, most = count(text), PROCESSES_PER_CORE * len(os.sched_getaffinity(0))
     if value > most:
         raise argparse.ArgumentTypeError(f"at most {most} ({PROCESSES_PER_CORE} per core)")

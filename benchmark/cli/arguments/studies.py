@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmark.cli.arguments.common import count, data, seed, share
+from benchmark.cli.arguments.common import count, data, gpu_count, seed, share
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -33,7 +33,10 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     gpus = action.add_argument_group("GPUs, as in `train`, for each run")
     gpus.add_argument(
-        "--gpus", type=count, metavar="N", help="GPUs of each run (default: one, if there is any)"
+        "--gpus",
+        type=gpu_count,
+        metavar="N",
+        help="GPUs of each run (default: one, if there is any)",
     )
     gpus.add_argument(
         "--serve-gpus", type=seed, metavar="K", help="how many of them run a vLLM server"

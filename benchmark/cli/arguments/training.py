@@ -7,7 +7,9 @@ from benchmark.cli.arguments.common import (
     count,
     data,
     env_options,
+    gpu_count,
     json_object,
+    processes,
     seed,
     task,
 )
@@ -162,7 +164,7 @@ def _add_conduct(parser: argparse.ArgumentParser) -> None:
     gpus = parser.add_argument_group("GPUs")
     gpus.add_argument(
         "--gpus",
-        type=count,
+        type=gpu_count,
         metavar="N",
         help="use N GPUs of this machine: with several, start vLLM servers on some and train on "
         "the others, sharded; --dry-run then computes memory and loads nothing, on any machine",
@@ -190,7 +192,7 @@ def _add_async_rollouts(parser: "argparse.ArgumentParser | argparse._ArgumentGro
 def _add_threads(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threads",
-        type=count,
+        type=processes,
         help="CPU threads of this process (default: OMP_NUM_THREADS, or 1 if it is not set)",
     )
 
@@ -270,7 +272,7 @@ def _add_doctor(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     _add_policy(policy, DOCTOR_SCALE)
     _add_async_rollouts(policy)
     policy.add_argument(
-        "--gpus", type=count, metavar="N", help="as in `train --gpus N` (default: one device)"
+        "--gpus", type=gpu_count, metavar="N", help="as in `train --gpus N` (default: one device)"
     )
     policy.add_argument("--serve-gpus", type=seed, metavar="K", help="as in `train --serve-gpus K`")
     engine = parser.add_argument_group("engine")

@@ -57,6 +57,13 @@ def refused(capsys: pytest.CaptureFixture[str], words: str) -> str:
         ),
         ("eval --dtype bf16", "there is no 'bf16'; did you mean bfloat16"),
         ("eval --concurrency 99999999999", "--concurrency: at most 65,536"),
+        ("train --recipe grpo --init tiny-sokoban --gpus 9999999999", "--gpus: at most 1,024"),
+        ("doctor --init tiny-sokoban --gpus 9999999999", "--gpus: at most 1,024"),
+        ("doctor --threads 99999999999", "--threads: at most "),
+        (
+            "train --recipe grpo --init tiny-sokoban --task sokoban=99999999999",
+            "rollout.groups: Input should be less than or equal to 65536",
+        ),
         ("eval --seed -5", "--seed: must be an integer of at least 0, not '-5'"),
         (
             "eval --engine random --task sokoban --repeats 99999999999",
