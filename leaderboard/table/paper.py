@@ -21,7 +21,8 @@ BASELINE: Final = "grpo"
 PAPER_EPISODES: Final = 128
 """Of which each success rate of the paper is the mean (`reference/notes.yaml`)."""
 LEAST_SEEDS: Final = 3
-"""Seeds of both methods without which no direction is judged, as the study has it of its claims."""
+"""Seeds of both methods without which no direction is judged, as the study has it of its claims.
+Without them a method has no place in the order."""
 LEAST_METHODS: Final = 4
 """Methods, the baseline among them, without which an order says nothing: three agree in full by
 chance in 1 of 6 cases, four in 1 of 24.
@@ -48,6 +49,11 @@ class Gain:
     row: BoardRow | None
     seeds: int = 0
 
+    @property
+    def counts(self) -> bool:
+        """Whether seeds are enough for its direction, and for its place in an order."""
+        return self.here is not None and self.seeds >= LEAST_SEEDS
+
 
 @dataclass(frozen=True, slots=True)
 class TaskGains:
@@ -60,7 +66,7 @@ class TaskGains:
         tau: Kendall's tau-b of the two orders, the baseline's zero among them; None with too few
             methods.
         p_value: Two-sided, of orders that have nothing to do with each other; None likewise.
-        methods: That were run here, with the baseline.
+        methods: In the orders, with the baseline.
     """
 
     panel: PanelFacts
@@ -69,6 +75,11 @@ class TaskGains:
     tau: float | None
     p_value: float | None
     methods: int
+
+    @property
+    def left_out(self) -> tuple[Gain, ...]:
+        """Those that were run here with too few seeds (`LEAST_SEEDS`) to be in the orders."""
+        return tuple(gain for gain in self.gains if gain.here is not None and not gain.counts)
 
 
 @lru_cache(maxsize=8)
@@ -102,17 +113,18 @@ def _of_task(board: Board, protocol: str, panel: PanelFacts) -> TaskGains:
         gained.append(Gain(each.method, noise.value, clear, here, row, seeds))
     gained.sort(key=lambda gain: -gain.paper)
     tau, p_value, methods = agreement(gained)
-    return TaskGains(panel, track, tuple(gained), tau, p_value, methods or int(start is not None))
+    alone = int(start is not None and len(start.checkpoints) >= LEAST_SEEDS)
+    return TaskGains(panel, track, tuple(gained), tau, p_value, methods or alone)
 
 
 def agreement(gained: Sequence[Gain]) -> tuple[float | None, float | None, int]:
     """Kendall's tau-b of the two orders, its p-value, and how many methods are in the orders.
 
-    The baseline is one of these.
+    The baseline is one of these. Methods with fewer than `LEAST_SEEDS` seeds are left out.
 
     Source: Kendall, Biometrika 33 (1945) 239-251, for ties.
     """
-    pairs = [(gain.paper, gain.here.value) for gain in gained if gain.here is not None]
+    pairs = [(gain.paper, gain.here.value) for gain in gained if gain.here and gain.counts]
     methods = len(pairs) + 1 if pairs else 0
     if methods < LEAST_METHODS:
         return None, None, methods

@@ -50,7 +50,7 @@ def paper_lead(board: Board, state: State) -> str:
                     "GRPO (the standard one of the task), with the same 95% interval as every "
                     "comparison here. The models here are thousands of times smaller, so do not "
                     f"expect equal numbers. With fewer than {LEAST_SEEDS} seeds, the interval is "
-                    "too narrow to judge a direction.",
+                    "too narrow to judge a direction, and the method is left out of the order.",
                 ]
             )
         ),
@@ -100,11 +100,14 @@ def _of_task(each: TaskGains, state: State) -> Markup:
     ]
     where = f"Here: track {each.track}. " if each.track else "No entry with GRPO on a track yet. "
     order = f"Kendall\u2019s \u03c4 of the two orders: {_tau(each)}."
+    left_out = ", ".join(f"{gain.method} ({counted(gain.seeds, 'seed')})" for gain in each.left_out)
     if each.tau is None:
         order = (
-            f"Too few for an order of methods: {each.methods} here, GRPO included; "
-            f"{LEAST_METHODS} are needed."
+            f"Too few for an order of methods: {each.methods} with {LEAST_SEEDS} seeds here, GRPO "
+            f"included; {LEAST_METHODS} are needed."
         )
+    if left_out:
+        order += f" Left out, with fewer than {LEAST_SEEDS} seeds here or of GRPO: {left_out}."
     title = each.panel.title
     return joined(
         [

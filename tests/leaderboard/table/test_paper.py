@@ -25,7 +25,8 @@ def entry(recipe: str, solved: int, track: str = "sokoban-standard", seeds: int 
 
 
 def board_of(boards: Boards) -> Board:
-    rows = [entry("grpo", 40), entry("sampo", 80), entry("cispo", 60), entry("gspo", 41)]
+    solved = {"grpo": 40, "sampo": 80, "cispo": 60, "gspo": 41}
+    rows = [entry(recipe, count, seeds=3) for recipe, count in solved.items()]
     return boards(*rows, entry("grpo", 10, "sokoban-stress"), entry("empg", 90, "open"))
 
 
@@ -77,8 +78,25 @@ def test_two_methods_are_no_order() -> None:
 
 
 def test_grpo_alone_is_one_method(boards: Boards) -> None:
-    _, sokoban = gains(boards(entry("grpo", 40)), "v1")
+    _, sokoban = gains(boards(entry("grpo", 40, seeds=3)), "v1")
     assert (sokoban.tau, sokoban.methods) == (None, 1)
+
+
+def test_methods_with_too_few_seeds_are_left_out_of_the_order(boards: Boards) -> None:
+    """One seed of SAPO would put it first here, and last but one in the paper."""
+    solved = {"grpo": 40, "sampo": 80, "cispo": 60, "gspo": 41}
+    rows = [entry(recipe, count, seeds=3) for recipe, count in solved.items()]
+    board = boards(*rows, entry("sapo", 90), entry("dr_grpo", 10, seeds=2))
+    _, sokoban = gains(board, "v1")
+    assert (sokoban.tau, sokoban.methods) == (pytest.approx(0.0), 4)
+    said = text_of(paper_page(board, STATE))
+    assert "Left out, with fewer than 3 seeds here or of GRPO: SAPO (1 seed)." in said
+
+
+def test_one_seed_of_the_baseline_leaves_out_all(boards: Boards) -> None:
+    board = boards(entry("grpo", 40), *(entry(e, 50, seeds=3) for e in ("sampo", "cispo", "gspo")))
+    _, sokoban = gains(board, "v1")
+    assert (sokoban.tau, sokoban.methods, len(sokoban.left_out)) == (None, 0, 3)
 
 
 def test_the_page_says_what_was_not_run(boards: Boards) -> None:
@@ -86,7 +104,7 @@ def test_the_page_says_what_was_not_run(boards: Boards) -> None:
     said = text_of(paper_lead(board, STATE) + paper_page(board, STATE))
     assert "Run here so far: 3 of the 18 gains over GRPO that the paper reports." in said
     assert "Sokoban: 0.00 (4 methods, p = 1.000)" in said
-    assert "Too few for an order of methods: 0 here, GRPO included; 4 are needed" in said
+    assert "Too few for an order of methods: 0 with 3 seeds here, GRPO included; 4 are" in said
     assert "EMPG \u22124.7 not run yet" in said and "CISPO \u221257.9 +20.0 [" in said
     assert "SAMPO +5.0 +40.0" in said
 
