@@ -41,6 +41,7 @@ from leaderboard.page.events import (
     Updates,
     key_of,
     on_control,
+    on_following_tab,
     on_link,
     on_panels,
     on_protocol,
@@ -248,7 +249,7 @@ def _curves(board: Board) -> TabPart:
             figures = [figure(partial(curve_chart, name, board)) for name in CURVES]
             figures.append(figure(partial(survival_chart, board)))
         text = content(partial(curves_page, board))
-        return TabPart("curves", tab, drawn_for(), controls, (*figures, text))
+        return TabPart("curves", tab, drawn_for(), controls, (*figures, text), followed=drawn_for())
 
 
 def _entry(board: Board, submissions: Path) -> TabPart:
@@ -277,7 +278,8 @@ def _compare(board: Board) -> TabPart:
         with gr.Row(elem_classes="lb-plots"):
             figures = [figure(partial(draw, board)) for draw in (compare_chart, compare_curves)]
         text = content(partial(compare_page, board))
-        return TabPart("compare", tab, drawn_for(), controls, (lead, *figures, text))
+        drawn = (lead, *figures, text)
+        return TabPart("compare", tab, drawn_for(), controls, drawn, followed=drawn_for())
 
 
 def _collapses(board: Board) -> TabPart:
@@ -339,10 +341,19 @@ def _wire_part(whole: Page, part: TabPart) -> None:
             trigger_mode="always_last",
             **whole.event,
         )
+    own = [part.drawn_for, *part.controls.values()]
+    if part.followed is None:
+        part.opened_by.select(
+            partial(on_tab, whole, part),
+            inputs=[whole.protocol, whole.shown, whole.task, *own],
+            outputs=[part.drawn_for, *contents],
+            **whole.event,
+        )
+        return
     part.opened_by.select(
-        partial(on_tab, whole, part),
-        inputs=[whole.protocol, whole.shown, whole.task, part.drawn_for, *part.controls.values()],
-        outputs=[part.drawn_for, *contents],
+        partial(on_following_tab, whole, part),
+        inputs=[whole.protocol, whole.shown, *whole.chosen, part.followed, *own],
+        outputs=[part.drawn_for, part.followed, *part.controls.values(), *contents],
         **whole.event,
     )
 
@@ -354,8 +365,8 @@ def _wire(demo: gr.Blocks, whole: Page) -> None:
         contents += [each for each, _ in part.contents if isinstance(each, gr.HTML)]
         _wire_part(whole, part)
 
-    def follow(event: gr.EventData, shown: str, *drawn: str) -> Updates:
-        return on_link(whole, parsed(str(event.href)), shown, *drawn)
+    def follow(event: gr.EventData, shown: str, task: str, track: str, *drawn: str) -> Updates:
+        return on_link(whole, parsed(str(event.href)), shown, *drawn, task=task, track=track)
 
     reading = CapacityLimiter(SLOW_AT_ONCE)
 
@@ -374,9 +385,10 @@ def _wire(demo: gr.Blocks, whole: Page) -> None:
         tab = next((name for name, known in TABS.items() if known == title), None)
         return on_protocol(whole, chosen, tab)
 
-    shown = [whole.protocol, *(part.drawn_for for part in whole.parts)]
+    drawn = [part.drawn_for for part in whole.parts]
+    shown, chosen = [whole.protocol, *drawn], [whole.protocol, *whole.chosen, *drawn]
     followed = [component.select for component in contents]
-    gr.on(followed, follow, inputs=shown, outputs=whole.all, **whole.event)
+    gr.on(followed, follow, inputs=chosen, outputs=whole.all, **whole.event)
     gr.on([each.input for each in whole.slow], fetch, outputs=whole.slow, **whole.event)
     demo.load(open_page, inputs=shown, outputs=whole.all, **whole.event)
     # The server does not know which tab is open: the browser says it instead of the task.

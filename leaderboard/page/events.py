@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+from urllib.parse import urlencode
 
 import gradio as gr
 
@@ -16,6 +17,8 @@ Control = gr.Dropdown | gr.Radio | gr.Textbox | gr.CheckboxGroup | gr.Checkbox
 Controls = dict[str, Control]
 Draw = Callable[[State], Any]
 Updates = dict[gr.blocks.Block, Any]
+FOLLOWING: Final = ("entries", "first", "second")
+"""Fields that follow the task and the track where a tab does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,8 @@ class TabPart:
         reusable: How many of the first contents depend only on the fields in `reusable_by`: a
             search or a sort does not redraw them.
         reusable_by: Names of these fields, which are controls.
+        followed: Where entries follow the task and the track that are chosen on the board: holds
+            what they were chosen for last, as `choice_of` says it.
     """
 
     tab: str
@@ -43,6 +48,7 @@ class TabPart:
     slow: tuple[tuple[gr.HTML, Draw], ...] = ()
     reusable: int = 0
     reusable_by: tuple[str, ...] = ()
+    followed: gr.Textbox | None = None
 
     def reusable_state(self, state: State) -> State:
         """The part of a state that the reusable contents depend on."""
@@ -108,8 +114,14 @@ class Page:
         ]
         for part in self.parts:
             found += [part.drawn_for, *part.controls.values()]
+            found += [part.followed] if part.followed else []
             found += [component for component, _ in part.contents]
         return list(dict.fromkeys(found))
+
+    @property
+    def chosen(self) -> list[Control | gr.Textbox]:
+        """The task and the track that are chosen on the board."""
+        return [self.task, next(p.controls["track"] for p in self.parts if "track" in p.controls)]
 
     @property
     def slow(self) -> list[gr.HTML]:
@@ -192,8 +204,56 @@ def on_tab(
     return on_control(page, part, protocol, *values)
 
 
+def choice_of(task: str, track: str) -> str:
+    """What a tab that follows is drawn for: panels and track, empty for none that were chosen."""
+    return urlencode({name: value for name, value in (("panels", task), ("track", track)) if value})
+
+
+def on_following_tab(
+    page: Page,
+    part: TabPart,
+    protocol: str,
+    shown: str,
+    task: str,
+    track: str | None,
+    followed: str,
+    drawn_for: str,
+    *values: Any,
+) -> list[Any]:
+    """A tab was opened whose entries follow the task and the track: choose them if these changed.
+
+    Args:
+        page: The page.
+        part: The tab.
+        protocol: Name of the protocol that is chosen.
+        shown: Name of the one that the controls belong to.
+        task: The panels that were asked for last, in any tab; empty for none.
+        track: The track that is chosen on the board; empty for all.
+        followed: What its entries were chosen for last.
+        drawn_for: What it was drawn for.
+        values: Of all of its controls, in order.
+
+    Returns:
+        What was drawn for, what its entries were chosen for, the controls, and the contents.
+    """
+    choice = choice_of(task, track or "")
+    if shown != protocol or followed == choice:
+        first, *contents = on_tab(page, part, protocol, shown, task, drawn_for, *values)
+        return [first, *[gr.skip()] * (len(part.controls) + 1), *contents]
+    kept = {n: v for n, v in zip(part.controls, values, strict=True) if n not in FOLLOWING}
+    asked = kept | _first(part, protocol) | {"panels": task, "track": track}
+    state = filled(page.board, open_query(page.board, asked).state)
+    key = key_of(page.board, part, state)
+    return [key, choice, *_values(part, state).values(), *part.drawn(state)]
+
+
 def on_link(
-    page: Page, asked: Mapping[str, Sequence[str] | str], shown: str, *drawn: str
+    page: Page,
+    asked: Mapping[str, Sequence[str] | str],
+    shown: str,
+    *drawn: str,
+    task: str = "",
+    track: str | None = "",
 ) -> Updates:
     """A link was followed, from outside or within: show what it asks for.
 
@@ -203,6 +263,8 @@ def on_link(
         shown: Name of the protocol that was shown before; the controls of another one differ.
         drawn: What each tab was drawn for (`TabPart.drawn_for`), in order; without it, all of the
             tab is drawn.
+        task: The panels that were asked for before, in any tab; empty for none.
+        track: The track that was chosen on the board; empty for all.
 
     Returns:
         What changes; what is not in it stays as it is.
@@ -210,12 +272,17 @@ def on_link(
     if not asked:
         return {page.notice: gr.skip()}
     found = open_query(page.board, asked)
+    same = found.state.protocol == shown
+    choice = choice_of(task, track or "") if same else ""
+    if found.state.tab in (part.tab for part in page.parts if part.followed):
+        # What a link names wins; what it leaves open follows.
+        found = open_query(page.board, parsed(choice) | dict(asked))
     state = filled(page.board, found.state)
     changes: Updates = {page.tabs: gr.Tabs(selected=state.tab), page.shown: state.protocol}
     said = found.ignored.text
     changes[page.notice] = wrapped(note(said, "lb-notice")) if said else ""
     shares = any(part.tab == state.tab and "panels" in part.controls for part in page.parts)
-    if shares or state.protocol != shown:
+    if shares or not same:
         changes[page.task] = state.panels if shares else ""
     for place, part in enumerate(page.parts):
         with_panels = shares and "panels" in part.controls
@@ -225,12 +292,14 @@ def on_link(
             start = _start(page.board, part, state, drawn[place]) if drawn else 0
             there = [component for component, _ in part.contents[start:]]
             changes |= zip(there, part.drawn(state, start), strict=True)
-        elif with_panels or state.protocol != shown:
+        elif with_panels or not same:
             asked = _first(part, state.protocol)
             asked |= {"panels": state.panels} if with_panels else {}
             other = filled(page.board, open_query(page.board, asked).state)
             changes |= _values(part, other)
-    if state.protocol != shown:
+        if part.followed and (part.tab == state.tab or not same):
+            changes[part.followed] = choice
+    if not same:
         changes[page.protocol] = state.protocol
         offered = choices_of(page.board, state.protocol)
         for part in page.parts:

@@ -248,16 +248,30 @@ def ranked(board: Board, protocol: str) -> tuple[BoardRow, ...]:
 
 
 def filled(board: Board, state: State) -> State:
-    """A state with entries chosen where its tab needs some and none were asked for: the best."""
+    """A state with entries chosen where its tab needs some and none were asked for: the best.
+
+    Curves and comparisons are those of the state's track, and of its panel if it is a single one.
+    """
     rows = ranked(board, state.protocol)
     if state.tab == "curves" and not state.entries:
-        return replace(state, entries=curves_of(_widest_track(rows)))
+        return replace(state, entries=curves_of(_widest_track(_chosen(board, state, rows))))
     if state.tab == "entry" and not state.entry and rows:
         return replace(state, entry=rows[0].id)
     if state.tab == "compare":
         first = state.first or _partner(board, state, state.second)
         return replace(state, first=first, second=state.second or _partner(board, state, first))
     return state
+
+
+def _chosen(board: Board, state: State, rows: Sequence[BoardRow]) -> list[BoardRow]:
+    """The entries on the state's track that have played its panel; all, if it has neither."""
+    panels = panels_of_name(board, state.protocol, state.panels)
+    key = panels[0] if len(panels) == 1 else None
+    return [
+        row
+        for row in rows
+        if state.track in ("", row.track) and (key is None or row.panel(key) is not None)
+    ]
 
 
 def _widest_track(rows: Sequence[BoardRow]) -> list[BoardRow]:
@@ -295,11 +309,12 @@ def _partner(board: Board, state: State, other: str) -> str:
     """The best entry that has played a panel that another one has, too.
 
     One of the other's track comes first: what differs there is the method. Without another one it
-    is the best of the track with the most logs.
+    is the best of the track with the most logs, among the state's.
     """
     known = board.row(other, state.protocol)
     rows = [row for row in ranked(board, state.protocol) if row.id != other]
     if known is None:
+        rows = _chosen(board, state, rows)
         return next((row.id for row in _widest_track(rows) or rows), "")
     panels = {panel.key for panel in known.panels}
     common = [row for row in rows if any(panel.key in panels for panel in row.panels)]
