@@ -5,6 +5,7 @@ from fractions import Fraction
 from typing import Final
 
 from benchmark.stats.intervals import Interval
+from tasks.texts import counted
 
 SMALLEST_P: Final = 0.001
 
@@ -43,7 +44,9 @@ def count_text(count: int | Fraction, number: int) -> str:
     return f"{shown} of {number}"
 
 
-def collapses_text(happened: int, known: int, halved: int, unknown: str, others: int = 0) -> str:
+def collapses_text(
+    happened: int, known: int, halved: int, unknown: str, others: int = 0, noun: str = ""
+) -> str:
     """`2 of 5, 1 halved`: seeds that collapsed, of how many, and others that halved.
 
     Args:
@@ -52,10 +55,12 @@ def collapses_text(happened: int, known: int, halved: int, unknown: str, others:
         halved: Other seeds that ended at half of their best or below.
         unknown: What stands for all of it where no log can say.
         others: Seeds whose logs cannot say.
+        noun: What they are called, such as `seed`; empty where a heading says it.
     """
     if not known:
         return f"unknown, {halved} halved" if halved else unknown
-    parts = [f"{happened} of {known + others}"]
+    seeds = counted(known + others, noun) if noun else known + others
+    parts = [f"{happened} of {seeds}"]
     parts += [f"{others} unknown"] if others else []
     return ", ".join([*parts, *([f"{halved} halved"] if halved else [])])
 

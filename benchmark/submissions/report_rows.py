@@ -12,6 +12,7 @@ from benchmark.stability.definitions import DEFINITIONS
 from benchmark.stability.runs import run_stability
 from benchmark.stability.table import shown
 from benchmark.stats.formatting import (
+    collapses_text,
     p_text,
     percent_digits,
     percent_text,
@@ -32,7 +33,7 @@ from benchmark.submissions.checks.results import (
 )
 from benchmark.submissions.checks.tracks import track_of
 from benchmark.submissions.reading.entry import Entry
-from tasks.texts import counted, on_one_line
+from tasks.texts import on_one_line
 
 COLUMNS = ("collapse_rate", "worst_seed", "max_drawdown", "retention", "mismatch_p95")
 """What is shown of stability, by the names in `DEFINITIONS`."""
@@ -218,13 +219,10 @@ def stability_rows(entry: Entry) -> list[tuple[str, str, str]]:
     for name in COLUMNS:
         label, what = DEFINITIONS[name].name, DEFINITIONS[name].text
         if name == "collapse_rate":
-            event = stability.events["collapse"]
-            seeds = counted(len(stability.runs), "seed")
-            value = f"{event.happened} of {seeds}" if event.known else "unknown"
-            if event.known and (unknown := len(stability.runs) - event.known):
-                value += f", {unknown} unknown"
-            if stability.halved:
-                value += f", {stability.halved} halved"
+            event, halved = stability.events["collapse"], stability.halved
+            others = len(stability.runs) - event.known
+            value = collapses_text(event.happened, event.known, halved, "unknown", others, "seed")
+            if halved:
                 what += f"; halved: {DEFINITIONS['halved'].text}"
         else:
             value = _with_unit(name, stability.columns.get(name))

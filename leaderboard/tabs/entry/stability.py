@@ -133,10 +133,9 @@ def _shown(stability: Stability) -> list[list[Piece]]:
             last = cells.number(worst.get(each.name), DEFINITIONS[each.name].unit)
         elif each.name == "collapse_rate" and collapse is not None:
             unknown = len(stability.seeds) - collapse.known
-            known = f"{collapse.happened} of {len(stability.seeds)}"
-            how = known if collapse.known else stability.unjudged
+            said = stability.unjudged
+            how = collapses_text(collapse.happened, collapse.known, 0, said, unknown)
             if collapse.known and unknown:
-                how += f", {unknown} unknown"
                 value = cells.UNKNOWN
             elif collapse.low is not None and collapse.high is not None:
                 ends = whole_percent(collapse.low), whole_percent(collapse.high)

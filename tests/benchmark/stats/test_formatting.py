@@ -61,3 +61,5 @@ def test_seeds_that_are_unknown_are_named_beside_those_that_collapsed() -> None:
     assert collapses_text(1, 1, 0, "-", 5) == "1 of 6, 5 unknown"
     assert collapses_text(2, 5, 1, "-") == "2 of 5, 1 halved"
     assert collapses_text(0, 0, 0, "-", 3) == "-"
+    assert collapses_text(1, 2, 1, "-", 1, "seed") == "1 of 3 seeds, 1 unknown, 1 halved"
+    assert collapses_text(0, 1, 0, "-", noun="seed") == "0 of 1 seed"
