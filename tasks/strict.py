@@ -13,6 +13,8 @@ YAML: Final = (".yaml", ".yml")
 """How names of YAML files end."""
 MAX_YAML: Final = 2**20
 """Longest accepted YAML file, in bytes."""
+MAX_DEPTH: Final = 64
+"""Mappings and lists in each other that are read: thousands end the process inside libyaml."""
 _DIGITS: Final = 20
 """Of a number of 64 bits, with its sign."""
 # The loader of libyaml is eight times as fast.
@@ -56,15 +58,34 @@ def parse_yaml(text: str) -> Any:
     """Parse YAML without aliases of Python objects.
 
     Raises:
-        yaml.YAMLError: It is not YAML, a mapping has a key twice, or a number or date in it cannot
-            be one.
+        yaml.YAMLError: It is not YAML, a mapping has a key twice, it is nested more than
+            `MAX_DEPTH` deep, or a number or date in it cannot be one.
     """
     try:
+        _check_depth(text)
         return yaml.load(text, _Loader)  # noqa: S506 - it is a safe loader
     except ValueError as error:
         raise yaml.YAMLError(str(error)) from error
     except (LookupError, AttributeError) as error:  # PyYAML's, of `!!bool maybe`
         raise yaml.YAMLError("a value is not of the type that its tag (!!) names") from error
+
+
+def _check_depth(text: str) -> None:
+    """Refuse deep nesting by the parser's events, before anything is made of them.
+
+    Raises:
+        yaml.YAMLError: It is not YAML up to there, or is nested too deep.
+    """
+    depth = 0
+    event: Any
+    for event in yaml.parse(text, _LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MAX_DEPTH:
+            problem = f"nested more than {MAX_DEPTH} deep"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
 
 
 def read_yaml(path: Path) -> Any:

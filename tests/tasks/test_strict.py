@@ -9,7 +9,7 @@ import yaml
 from pydantic import ValidationError
 
 from tasks.errors import UserError
-from tasks.strict import MAX_YAML, Strict, first_fault, parse_yaml, read_yaml
+from tasks.strict import MAX_DEPTH, MAX_YAML, Strict, first_fault, parse_yaml, read_yaml
 
 
 class Versioned(Strict):
@@ -72,6 +72,10 @@ def test_a_key_that_is_given_twice_is_refused_and_one_that_overrides_a_merged_on
             (f"a: !!{tag}".encode(), " is not valid YAML: a value is not of the type that its tag")
             for tag in ("bool maybe", "int ''", "timestamp x")
         ),
+        # Of so many, libyaml's own composer ends the process.
+        (b"[" * 30_000 + b"]" * 30_000, ", line 1, column 65 is not valid YAML: nested more than"),
+        (b"a: " + b"{a: " * 30_000, ", line 1, column 256 is not valid YAML: nested more than 64"),
+        (b"- " * 30_000 + b"a", ", line 1, column 129 is not valid YAML: nested more than 64 deep"),
         (b"a: \xff", " cannot be read: not UTF-8 text"),
         (b"#" * MAX_YAML + b"\n", " is longer than 1,048,576 bytes"),
     ],
@@ -87,6 +91,13 @@ def test_a_file_that_is_not_yaml_is_one_line_with_the_place(
     assert line.startswith(f"{path}{message}")
     assert "\n" not in line
     assert "unicode string" not in line
+
+
+def test_what_is_nested_as_deep_as_allowed_is_read() -> None:
+    found = parse_yaml("[" * MAX_DEPTH + "]" * MAX_DEPTH)
+    for _ in range(MAX_DEPTH - 1):
+        (found,) = found
+    assert found == []
 
 
 def test_a_yaml_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
