@@ -17,7 +17,7 @@ _SAME_WORD = 0.75
 """How alike two words are of which one is a slip of the other, wherever it stands."""
 
 
-def first_fault(error: ValidationError) -> ErrorDetails:
+def first_error(error: ValidationError) -> ErrorDetails:
     """The first thing that is wrong with settings, what is unknown before anything else."""
     faults = error.errors(include_url=False, include_input=False)
     return next((fault for fault in faults if fault["type"] == _UNKNOWN), faults[0])

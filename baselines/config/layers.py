@@ -15,7 +15,7 @@ import yaml
 from pydantic import Field, TypeAdapter, ValidationError
 
 from baselines.algorithms.part import Part
-from baselines.config.faults import fault_text, first_fault, is_in
+from baselines.config.faults import fault_text, first_error, is_in
 from benchmark.logs.lines import Word
 from tasks.errors import UserError, suggestion
 from tasks.registry import load_task, task_names
@@ -169,7 +169,7 @@ def check(
                     f"{config.advantage.name}; remove it"
                 )
     except ValidationError as error:
-        fault = first_fault(error)
+        fault = first_error(error)
         place = "--set" if is_in(users, fault) else where
         raise UserError(f"{place}: {fault_text(fault, above)}") from error
     return config
