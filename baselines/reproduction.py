@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import yaml
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from baselines.algorithms.part import load_entry_points
 from baselines.algorithms.plugins import Plugin
@@ -33,13 +34,15 @@ from tasks.errors import UserError, suggestion
 from tasks.options import parse_settings
 from tasks.registry import load_task
 from tasks.strict import first_fault
-from tasks.texts import digest_text
+from tasks.texts import cut, digest_text
 
 _NO_PLUGINS: Final[Mapping[str, Plugin]] = MappingProxyType({})
 _TASKS: Final = TypeAdapter(dict[str, dict[str, dict[str, Any]]])
 """The settings of tasks in a log's configuration, below their key."""
 _UNKNOWN: Final = "union_tag_invalid"
 """The fault of a choice whose class is not here."""
+_MAX_NAME: Final = 60
+"""Characters of a choice's name in a message: a log may come from somebody else."""
 _DEPTH: Final = 4
 """Rounds in which settings are looked for: a choice's name brings defaults of its own."""
 
@@ -82,7 +85,8 @@ def method_fault(track: Track, start: Start) -> str | None:
         start: The log's first line.
 
     Returns:
-        None where the method is the shipped recipe's, or another one of another name.
+        None where the method is the shipped recipe's, or another one of another name, of shipped
+        choices or with the hash of its code.
     """
     if start.recipe not in names(RECIPES):
         return _custom_fault(track, start)
@@ -103,7 +107,7 @@ def method_fault(track: Track, start: Start) -> str | None:
 
 
 def _custom_fault(track: Track, start: Start) -> str | None:
-    """How a custom recipe on a track is a shipped one, by its name or by its four choices."""
+    """How a custom recipe on a track is a shipped one, by its name or choices, or has no code."""
     shipped_names = names(RECIPES)
     for name in shipped_names:
         if skeleton(name) == skeleton(start.recipe):
@@ -114,14 +118,24 @@ def _custom_fault(track: Track, start: Start) -> str | None:
         config, _ = logged_configuration(start)
     except UserError as error:
         cause = error.__cause__
-        kinds = [e["type"] for e in cause.errors()] if isinstance(cause, ValidationError) else []
-        # It may need a class that only its author has.
-        return None if _UNKNOWN in kinds else str(error)
+        faults = cause.errors() if isinstance(cause, ValidationError) else []
+        unknown = [fault for fault in faults if fault["type"] == _UNKNOWN]
+        return _unhashed(start.recipe, unknown[0]) if unknown else str(error)
     for name in shipped_names:
         shipped = resolve_on_track(track, name, min(track.learning_rate.rates))
         if _first_difference(shipped, config, _is_method) is None:
             return f"its recipe {start.recipe} has the four choices of {name}: call it that"
     return None
+
+
+def _unhashed(recipe: str, fault: ErrorDetails) -> str:
+    """What is said of a choice whose code neither this project nor a plug-in of the log has."""
+    dimension, chosen = fault["loc"][0], cut(str(fault["ctx"]["tag"]), _MAX_NAME)
+    return (
+        f"its recipe {recipe} has the {dimension} {chosen}, which is not shipped, and the log has "
+        "no hash of its code (for a class of your own: `train --plugin`, also where an installed "
+        "package brings it)"
+    )
 
 
 def _is_method(name: str) -> bool:

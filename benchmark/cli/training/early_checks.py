@@ -83,6 +83,21 @@ def changed_text(training: "TrainingRun") -> str | None:
     )
 
 
+def unhashed_text(training: "TrainingRun") -> str | None:
+    """What is said on a track where an installed package brings a choice; None where none does."""
+    if training.track is None or training.plugins:
+        return None
+    config = training.config
+    for choice in (config.advantage, config.clipping, config.learner):
+        if choice is None or (module := type(choice).__module__).startswith("baselines."):
+            continue
+        return (
+            f"warning: {choice.name} comes from {module}, and without --plugin {module} the log "
+            "has no hash of its code: entries on a track need it"
+        )
+    return None
+
+
 def _reads_images(training: "TrainingRun") -> bool:
     from benchmark.engines.core.vision import reads_images
 

@@ -22,7 +22,12 @@ from benchmark.cli.training.choices import (
     task_shares,
     template_setting,
 )
-from benchmark.cli.training.early_checks import changed_text, check_run, inert_text
+from benchmark.cli.training.early_checks import (
+    changed_text,
+    check_run,
+    inert_text,
+    unhashed_text,
+)
 from benchmark.cli.training.engines import (
     TIS_CAP,
     check_engine,
@@ -126,7 +131,8 @@ def run(arguments: argparse.Namespace) -> int:
     check_trackers(arguments.tracker)
     check_engine(training, arguments, processes)
     check_run(training, processes)
-    for said in (inert_text(training), changed_text(training) if is_main() else None):
+    changed = changed_text(training) if is_main() else None
+    for said in (inert_text(training), changed, unhashed_text(training)):
         if said is not None:
             _note(said)
     make, tuning = partial(_train, arguments=arguments), None

@@ -4,15 +4,23 @@ import shutil
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
+from baselines.algorithms.advantage.base import Advantage
+from baselines.algorithms.advantage.grpo import GRPO
 from baselines.inits.registry import find_model
 from baselines.study import workspace
 from baselines.tracks.registry import load_track
 from benchmark.cli.main import EXIT_USER_ERROR, main, parse
 from benchmark.cli.training import early_checks
-from benchmark.cli.training.early_checks import changed_text, check_run, inert_text
+from benchmark.cli.training.early_checks import (
+    changed_text,
+    check_run,
+    inert_text,
+    unhashed_text,
+)
 from benchmark.cli.training.run_folder import refuse_other_files
 from benchmark.cli.training.train import _open_run
 from benchmark.versions import install_text
@@ -144,3 +152,26 @@ def test_edited_code_of_shipped_methods_is_named_on_a_track_alone(
     assert said is not None
     shown = ", ".join(f"baselines/learning/{name}.py" for name in "abc")
     assert f"has changed {shown} and others, but the log will just call the method grpo: " in said
+
+
+def test_a_choice_of_an_installed_package_is_named_on_a_track_without_its_plugin(
+    tmp_path: Path,
+) -> None:
+    class Installed(GRPO):
+        """Brought by an entry point: nothing in the log would say which code it is."""
+
+        __module__ = "my_package.spo"
+        name: Literal["installed"] = "installed"  # type: ignore[assignment]
+
+    try:
+        off, _ = _open_run(parse([*START, "tiny-sokoban", "--out", str(tmp_path / "run")]))
+        on = replace(off, track=load_track("sokoban-standard").claim)
+        own = replace(on, config=on.config.model_copy(update={"advantage": Installed()}))
+        said = unhashed_text(own)
+        assert said is not None
+        assert said.startswith("warning: installed comes from my_package.spo, and without --plugin")
+        hashed = replace(own, plugins={"my_package.spo": "a" * 64})
+        for run in (off, on, hashed, replace(own, track=None)):
+            assert unhashed_text(run) is None
+    finally:
+        Advantage.choices.pop("installed", None)

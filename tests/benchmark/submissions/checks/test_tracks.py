@@ -155,16 +155,23 @@ def test_a_custom_recipe_is_not_called_like_a_shipped_one(name: str, copies: Cop
     assert f"line 1, recipe: its recipe {name} reads like the shipped " in found[0]
 
 
-def test_a_method_of_classes_that_are_not_here_is_accepted(copies: Copies) -> None:
-    """Whoever judges an entry does not have the plug-in of its author."""
+@pytest.mark.parametrize("dimension", ["advantage", "clipping", "learner"])
+def test_a_choice_that_is_neither_shipped_nor_of_a_plugin_is_a_finding(
+    dimension: str, copies: Copies
+) -> None:
+    """Nothing would say which code the name stands for, nor that all seeds have the same."""
 
     def own(line: Line) -> None:
         line["recipe"] = "rank"
-        line["configuration"]["advantage"] = {"name": "rank", "task_normalized": False}
+        line["configuration"][dimension] = {"name": "invented" * 9, "task_normalized": False}
 
     copy = on_track(copies("trained"), own)
     copy.about(lambda about: about["method"].update(recipe="rank"))
-    assert problems(copy, TRACK) == []
+    found = problems(copy, TRACK)
+    assert len(found) == len(SEEDS)
+    assert f"line 1, recipe: its recipe rank has the {dimension} inventedinv" in found[0]
+    assert "which is not shipped, and the log has no hash of its code (for a class" in found[0]
+    assert "invented" * 9 not in found[0]
 
 
 def test_a_method_that_this_program_does_not_know_is_a_finding(copies: Copies) -> None:
