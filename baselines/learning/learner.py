@@ -43,7 +43,6 @@ from baselines.learning.sharding import (
 )
 from baselines.learning.tally import UpdateStats
 from baselines.rollouts.rows import Row
-from benchmark.engines.core.base import Engine
 from tasks.errors import UserError
 from tasks.seeding import stable_seed
 
@@ -202,15 +201,13 @@ class Learner:
             number: Of the update, from 1.
 
         Raises:
-            UserError: Memory ran out, a metric is not one of a log, or a custom learner has raised
-                something.
+            UserError: Memory ran out.
         """
-        with _code_of_learner(self.config):
-            plan = self.plan(rows, number)
-            values = self.values(rows, plan, number)
-            advantages = self.advantages(rows, values)
-            stats = self.steps(rows, plan, values, advantages)
-            metrics = loggable(self.metrics(rows, values, advantages, stats, number))
+        plan = self.plan(rows, number)
+        values = self.values(rows, plan, number)
+        advantages = self.advantages(rows, values)
+        stats = self.steps(rows, plan, values, advantages)
+        metrics = self.metrics(rows, values, advantages, stats, number)
         return Learned(plan, advantages, stats, metrics)
 
     def plan(self, rows: Sequence[Row], number: int) -> list[list[int]]:
@@ -410,19 +407,21 @@ def make_learner(
         return (chosen or Learner)(run, accelerator, phase)
 
 
-def is_exact(engine: Engine, accelerator: Accelerator, config: TrainConfig) -> bool:
-    """Whether an engine computes log-probabilities as the trainer does.
+def learn_from(learner: Learner, rows: Sequence[Row], number: int) -> Learned:
+    """See `Learner.learn`, of which a custom learner may have another one.
 
-    That is: in float32, by the same library, on the same kind of device, with the very weights.
+    Raises:
+        UserError: Memory ran out, the result is none, a metric is not one of a log, or the code of
+            a custom learner has raised something.
     """
-    facts = engine.describe()
-    return (
-        facts.get("kind") == "transformers"
-        and facts.get("dtype") == "float32"
-        and facts.get("device") == accelerator.device.type
-        and config.optimization.mixed_precision == "no"
-        and accelerator.num_processes == 1
-    )
+    with _code_of_learner(learner.config):
+        learned = learner.learn(rows, number)
+    own = f"{type(learner).__qualname__}.learn"
+    if not isinstance(learned, Learned):
+        raise UserError(f"{own} returns {type(learned).__name__}, not Learned")
+    if missing := [name for name in NOTHING_LEARNED if name not in learned.metrics]:
+        raise UserError(f"the metrics of {own} lack {', '.join(missing)}")
+    return replace(learned, metrics=loggable(learned.metrics))
 
 
 def _all(values: Tensors) -> list[torch.Tensor]:

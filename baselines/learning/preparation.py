@@ -11,7 +11,7 @@ from accelerate import Accelerator
 from baselines.algorithms.advantage.base import WithCritic
 from baselines.algorithms.part import OUT_OF_MEMORY
 from baselines.config.run import TrainingRun
-from baselines.config.schema import Optimization
+from baselines.config.schema import Optimization, TrainConfig
 from baselines.learning.adamw import make_optimizer
 from baselines.learning.critic import Critic
 from baselines.learning.dropout import without_dropout
@@ -21,7 +21,7 @@ from baselines.learning.lora import add_updates, freeze
 from baselines.learning.optimizer_steps import Updater
 from baselines.learning.sharding import is_sharded, narrow_frozen
 from baselines.rollouts.rows import longest_row
-from benchmark.engines.core.base import EngineDown
+from benchmark.engines.core.base import Engine, EngineDown
 from benchmark.engines.transformers.engine import load_model
 from benchmark.engines.transformers.tree_attention import use_tree_attention
 from tasks.errors import UserError
@@ -129,4 +129,19 @@ def make_updater(run: TrainingRun, accelerator: Accelerator) -> Updater:
         share_prefix,
         longest_row(run.config, run.tasks),
         run.init.path,
+    )
+
+
+def is_exact(engine: Engine, accelerator: Accelerator, config: TrainConfig) -> bool:
+    """Whether an engine computes log-probabilities as the trainer does.
+
+    That is: in float32, by the same library, on the same kind of device, with the very weights.
+    """
+    facts = engine.describe()
+    return (
+        facts.get("kind") == "transformers"
+        and facts.get("dtype") == "float32"
+        and facts.get("device") == accelerator.device.type
+        and config.optimization.mixed_precision == "no"
+        and accelerator.num_processes == 1
     )

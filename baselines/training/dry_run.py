@@ -14,7 +14,7 @@ from accelerate import Accelerator
 from baselines.config.layout import Layout
 from baselines.config.schema import TrainConfig
 from baselines.learning.estimation import returns_differ
-from baselines.learning.learner import make_learner
+from baselines.learning.learner import learn_from, make_learner
 from baselines.learning.metrics import memory_metrics
 from baselines.learning.tally import UpdateStats
 from baselines.rollouts.collector import Collector, TaskSource, check_played
@@ -185,7 +185,7 @@ async def measure(
     rows = sorted((row for group in groups for row in group.rows), key=lambda row: row.key)
     learner.set_learning_rate(0.0)
     began = time.monotonic()
-    update = learner.learn(rows, 1)
+    update = learn_from(learner, rows, 1)
     learned = time.monotonic() - began
     _check_finite(config, update.stats)
     if update.advantages.only_penalties and returns_differ(rows) and accelerator.is_main_process:

@@ -18,9 +18,9 @@ import torch
 from accelerate import Accelerator
 
 from baselines.config.run import Line, TrainingCallbacks, TrainingRun
-from baselines.learning.learner import NOTHING_LEARNED, Learner, is_exact, make_learner
+from baselines.learning.learner import NOTHING_LEARNED, Learner, learn_from, make_learner
 from baselines.learning.metrics import Metrics, check_first_update, memory_metrics
-from baselines.learning.preparation import memory_advice
+from baselines.learning.preparation import is_exact, memory_advice
 from baselines.rollouts.async_collector import AsyncCollector
 from baselines.rollouts.collector import Collector, TaskSource
 from baselines.rollouts.cross_policy import CrossPolicyEngine
@@ -219,7 +219,7 @@ class Trainer:
 
         def learn() -> Metrics:
             rate = self._set_learning_rate(number)
-            learned = learner.learn(rows, number)
+            learned = learn_from(learner, rows, number)
             found = learned.metrics
             made = (found["policy/optimizer_steps"] or 0) / max(len(learned.plan), 1)
             trained = [row for row in rows if not row.masked]

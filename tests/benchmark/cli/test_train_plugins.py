@@ -167,6 +167,48 @@ def test_a_custom_learner_goes_with_a_track(
     assert "the learner early_turns: EarlyTurnsLearner is not a subclass of Learner" in line
 
 
+OWN_LEARN = EARLY_TURNS.replace(
+    "    def plan(",
+    """    def learn(self, rows: Sequence[Row], number: int) -> Learned:
+        learned = super().learn(rows, number)
+        return learned
+
+    def plan(""",
+).replace("import Learner", "import Learned, Learner")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        ("learned.plans", "(EarlyTurns) raises AttributeError: 'Learned' object has no attribute"),
+        ("None", "EarlyTurnsLearner.learn returns NoneType, not Learned"),
+        (
+            "replace(learned, metrics={})",
+            "of EarlyTurnsLearner.learn lack policy/optimizer_steps, policy/skipped_steps",
+        ),
+        (
+            "replace(learned, metrics=learned.metrics | {'own': 1.0})",
+            "the learner gives the metric 'own', which logs do not have",
+        ),
+    ],
+)
+def test_a_mistake_in_a_learn_of_ones_own_is_one_line(
+    place: Path,
+    early: tuple[str, str],
+    capsys: pytest.CaptureFixture[str],
+    returned: str,
+    message: str,
+) -> None:
+    code = OWN_LEARN.replace("return learned", f"return {returned}")
+    (place / "early.py").write_text(f"from dataclasses import replace\n{code}")
+    line = refused(capsys, train(place, *early))
+    assert message in line
+    if "raises" in message:
+        number = 1 + next(n for n, each in enumerate(code.splitlines(), 1) if returned in each)
+        assert line.endswith(f"({place / 'early.py'}, line {number})")
+
+
 def test_a_learner_without_its_class_is_refused(
     place: Path, early: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
