@@ -56,7 +56,10 @@ class CurrentTrack:
 
 
 def current_tracks_of(
-    cells: Iterable[Cell], where: str, custom: CustomMethods = SHIPPED_ONLY
+    cells: Iterable[Cell],
+    where: str,
+    custom: CustomMethods = SHIPPED_ONLY,
+    unread: dict[str, str] | None = None,
 ) -> Mapping[str, CurrentTrack]:
     """The tracks of a study's cells, by name, in order.
 
@@ -64,9 +67,12 @@ def current_tracks_of(
         cells: The cells.
         where: Name of the study file, for messages.
         custom: Methods that are not shipped.
+        unread: Gets the tracks whose panels cannot be read here, with the reason; the others are
+            returned. None to refuse them.
 
     Raises:
-        UserError: A track is unknown or was changed, or a recipe cannot be used on it.
+        UserError: A track is unknown or was changed, its panels cannot be read, or a recipe cannot
+            be used on it.
     """
     current_tracks: dict[str, CurrentTrack] = {}
     for track_name, recipe in dict.fromkeys((cell.track, cell.recipe) for cell in cells):
@@ -81,8 +87,14 @@ def current_tracks_of(
             # Refuses what cannot be trained; where weights start does not matter to that.
             nowhere = ModelSource(ModelIdentity(name=track.init.name, kind="init"), None)
             TrainingRun(recipe, config, tasks, nowhere, seed=0, folder=Path())
-            if track_name not in current_tracks:
+            if track_name in current_tracks or (unread and track_name in unread):
+                continue
+            try:
                 current_tracks[track_name] = CurrentTrack(track, validation_plan(config, tasks))
+            except UserError as error:
+                if unread is None:
+                    raise
+                unread[track_name] = str(error)
         except UserError as error:
             raise UserError(f"{where}: {track_name} {recipe}: {error}") from error
     return current_tracks

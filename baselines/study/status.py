@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 
+from baselines.study.cells import CellFiles
 from baselines.study.methods import collapse_of, shows_collapse
 from baselines.study.schema import Cell
 from baselines.study.workspace import StudySetting, Survey, read_state
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.stability.collapse import judged_success
+from tasks.texts import counted
 
 
 class StatusRow(TypedDict):
@@ -23,6 +25,8 @@ class StatusRow(TypedDict):
         missing: Seeds that are not.
         failed: Seeds whose last process failed, with what it said.
         outdated: Seeds whose files are of another track or protocol, with the reason.
+        unchecked: Seeds whose files are there, on a track whose panels cannot be read here: nobody
+            knows whether they are of its protocol.
         collapsed: Finished seeds that have collapsed; None if none has, and not all could show it
             (`shows_collapse`).
         gain: Success at the last validation minus that at the first one (`judged_success`), mean
@@ -36,6 +40,7 @@ class StatusRow(TypedDict):
     missing: list[int]
     failed: dict[int, str]
     outdated: dict[int, str]
+    unchecked: list[int]
     collapsed: int | None
     gain: float | None
 
@@ -57,6 +62,7 @@ def rows_of(cells: Sequence[Cell], found: Survey, setting: StudySetting) -> list
             missing=[],
             failed={},
             outdated={},
+            unchecked=[],
             collapsed=None,
             gain=None,
         )
@@ -66,10 +72,11 @@ def rows_of(cells: Sequence[Cell], found: Survey, setting: StudySetting) -> list
             row["finished"].append(cell.seed)
         elif cell in found.outdated:
             row["outdated"][cell.seed] = found.outdated[cell]
+        elif cell.track in setting.unread and CellFiles(setting.results, cell).facts.exists():
+            row["unchecked"].append(cell.seed)
         elif (state := read_state(folder)).is_running:
-            row["running"][cell.seed] = _progress(
-                folder, setting.current_tracks[cell.track].updates
-            )
+            current = setting.current_tracks.get(cell.track)
+            row["running"][cell.seed] = _progress(folder, current.updates if current else None)
         elif state.failure is not None:
             row["failed"][cell.seed] = state.failure
         else:
@@ -89,9 +96,9 @@ def rows_of(cells: Sequence[Cell], found: Survey, setting: StudySetting) -> list
     return list(rows.values())
 
 
-def _progress(folder: Path, updates: int) -> str:
+def _progress(folder: Path, updates: int | None) -> str:
     log = folder / LOG
     if not log.exists() or b"\n" not in log.read_bytes():
         return "begins"
     made = len(read_training_log(log, allow_torn=True).updates)
-    return f"{made} of {updates}"
+    return counted(made, "update") if updates is None else f"{made} of {updates}"

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -43,6 +43,8 @@ class StudySetting:
         command: What begins every command line; the program itself.
         custom: Methods that are not shipped.
         gpus: Of its runs.
+        unread: Tracks that are not among the current ones, since their panels cannot be read here,
+            with the reason.
     """
 
     current_tracks: Mapping[str, CurrentTrack]
@@ -52,6 +54,7 @@ class StudySetting:
     command: tuple[str, ...]
     custom: CustomMethods = SHIPPED_ONLY
     gpus: GpuSlots = NO_GPUS
+    unread: Mapping[str, str] = field(default_factory=dict)
 
     def folder(self, cell: Cell) -> Path:
         """Folder of a cell's run."""

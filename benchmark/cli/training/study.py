@@ -43,14 +43,17 @@ def run(arguments: argparse.Namespace) -> int:
         # Pages of the shipped results show the shipped study, whatever is added to it.
         cells = tuple(dict.fromkeys((*cells, *cells_of(read_study(TABLE)))))
     gpus = _gpus(arguments) if arguments.action == "run" else NO_GPUS
+    unread: dict[str, str] = {}
+    lenient = unread if arguments.action == "status" else None
     setting = StudySetting(
-        current_tracks=current_tracks_of(cells, str(file), custom),
+        current_tracks=current_tracks_of(cells, str(file), custom, lenient),
         out=Path(arguments.out or Path("runs") / f"study-{study.name}"),
         results=results,
         jobs=len(gpus.gpus) or getattr(arguments, "jobs", None) or 1,
         command=COMMAND,
         custom=custom,
         gpus=gpus,
+        unread=unread,
     )
     actions = {"run": _run, "status": _status, "page": _page}
     return actions[arguments.action](arguments, with_inits(cells), setting)
@@ -188,12 +191,18 @@ def _status(
     from baselines.study.status import rows_of
     from baselines.study.workspace import survey
 
-    found = survey(cells, setting.current_tracks, setting.results, setting.custom)
+    known = [cell for cell in cells if cell.track not in setting.unread]
+    found = survey(known, setting.current_tracks, setting.results, setting.custom)
     rows = rows_of(cells, found, setting)
     left = _left(found.missing, list(found.finished), setting)
     by_task = spent(found.finished, setting.current_tracks)
+    unread = dict(setting.unread)
+    if unread:
+        count = len(cells) - len(known)
+        left += f", and {counted(count, 'run')} on tracks whose panels cannot be read here"
     if arguments.json:
-        say(json.dumps({"left": left, "spent_cpu_seconds": by_task, "rows": rows}, indent=1))
+        content = {"left": left, "spent_cpu_seconds": by_task, "unread": unread, "rows": rows}
+        say(json.dumps(content, indent=1))
         return 0
     table = PlainTable(box=None, pad_edge=False)
     seeds = ("finished seeds", "running", "missing seeds")
@@ -215,6 +224,11 @@ def _status(
         for kind in ("failed", "outdated"):
             for seed, reason in row[kind].items():
                 say(f"{row['track']} {row['recipe']} seed {seed} {kind}: {reason}")
+        if row["unchecked"]:
+            there = _seeds(row["unchecked"])
+            say(f"{row['track']} {row['recipe']} has files that were not checked: seeds {there}")
+    for track, reason in unread.items():
+        say(f"{track} cannot be read here: {reason}")
     if by_task:
         texts = (f"{duration(seconds)} on {tasks}" for tasks, seconds in by_task.items())
         say(f"CPU time of finished runs: {', '.join(texts)}")
