@@ -263,6 +263,7 @@ def _update_schema(single_tasks: bool) -> core_schema.CoreSchema:
 _UPDATE = SchemaValidator(_update_schema(single_tasks=False))
 _UPDATE_OF_TASKS = SchemaValidator(_update_schema(single_tasks=True))
 _NOT_NUMBERS = frozenset({"kind", "update", "seconds_total", "nonfinite"})
+_PLACE = re.compile(r" at line 1 column (\d+)$")
 _UPDATE_BEGINS = b'{"kind":"update"', b'{"kind": "update"'
 _VALIDATION_BEGINS = b'{"kind":"validation"', b'{"kind": "validation"'
 
@@ -287,12 +288,26 @@ def parse_line(content: bytes) -> Line:
     return _line(content)
 
 
+def _json_fault(content: bytes, said: str) -> str:
+    """What a parser says of a line, without the number of the line, which is always 1 for it."""
+    found = _PLACE.search(said)
+    if found is None:
+        return said
+    column = int(found[1])
+    # It stands on the first letter of a value, and after a minus.
+    begins = content[max(column - 1, 0) :].lstrip(b"-")
+    for word in (b"NaN", b"Infinity"):
+        if begins.startswith(word):
+            return f"{word.decode()} at column {column}, where JSON has null"
+    return f"{said[: found.start()]} at column {column}"
+
+
 def _line(content: bytes) -> Line:
     """As `parse_line`, in two steps: JSON, then the schema."""
     try:
-        fields = from_json(content, allow_inf_nan=False)
+        fields = from_json(content.rstrip(b"\r\n"), allow_inf_nan=False)
     except ValueError as error:
-        raise ValueError(f"not JSON: {error}") from error
+        raise ValueError(f"not JSON: {_json_fault(content, str(error))}") from error
     kind = fields.get("kind") if isinstance(fields, dict) else None
     try:
         match kind:

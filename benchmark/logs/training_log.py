@@ -40,9 +40,12 @@ from benchmark.logs.metrics import FLOAT32_MAX, METRICS, metric_of
 from tasks.errors import UserError, os_error_as
 
 LOG: Final = "training_log.jsonl"
+NO_VALIDATION: Final = "has no validation, so nothing is known of its success"
 _EPISODES: Final = ".episodes.jsonl.zst"
 MAX_BYTES = 64 * 2**20
 """Longest accepted log, in bytes: more than 30,000 updates."""
+_SHOWN: Final = 3
+"""Other files of a folder without a log that are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,10 @@ def find_log(path: Path) -> Path:
     """
     if path.is_dir():
         if not (path / LOG).exists():
-            raise UserError(f"{path} has no {LOG}; choose a training log or a folder with one")
+            others = sorted(each.name for each in path.glob("*.jsonl*"))[:_SHOWN]
+            choose = f"choose a file, such as {', '.join(others)}" if others else ""
+            choose = choose or "choose a training log or a folder with one"
+            raise UserError(f"{path} has no {LOG}; {choose}")
         return path / LOG
     if not path.exists():
         raise UserError(f"{path} does not exist; choose a training log or a folder with one")

@@ -10,6 +10,7 @@ from typing import Any, Final
 from benchmark.logs.equal_progress import EqualRows, equal_rows
 from benchmark.logs.foreign import Reading, listed, success_advice
 from benchmark.logs.lines import Start
+from benchmark.logs.training_log import NO_VALIDATION
 from benchmark.stability.comparison import RecipeComparison
 from benchmark.stability.definitions import DEFINITIONS
 from benchmark.stability.recipes import Compared, Comparisons, LoggedRun
@@ -230,7 +231,7 @@ def _log_lines(one: LoggedRun, stability: RunStability) -> Iterator[str]:
         yield f"{one.log}: {note}"
     if run.source == "arlarena-bench":
         if stability.success_curve is None:
-            yield f"{one.log}: has no validation, so nothing is known of its success"
+            yield f"{one.log}: {NO_VALIDATION}"
         return
     yield f"{one.log}: {run.source}, {len(reading.read_as)} fields recognized"
     if stability.success_curve is None:

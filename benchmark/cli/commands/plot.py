@@ -14,7 +14,13 @@ from benchmark.logs.curves import run_curves_of
 from benchmark.logs.equal_progress import SUCCESS, EqualRows, equal_rows
 from benchmark.logs.foreign.detect import find
 from benchmark.logs.groups import Curve, curves_of, plotted
-from benchmark.logs.training_log import LOG, TrainingLog, find_log, read_training_log
+from benchmark.logs.training_log import (
+    LOG,
+    NO_VALIDATION,
+    TrainingLog,
+    find_log,
+    read_training_log,
+)
 from benchmark.plots.training import DEFAULT_METRICS, ImageFormat, figure_bytes
 from benchmark.stability.unequal_settings import unequal_settings
 from tasks.errors import UserError, os_error_as
@@ -38,6 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
     for log in logs:
         if log.torn:
             say(f"{printable(str(log.path))}: the last line is incomplete and was skipped")
+        if not log.panels:
+            say(f"{printable(str(log.path))}: {NO_VALIDATION}")
     curves = curves_of(logs, arguments.by)
     names = arguments.metrics.split(",") if arguments.metrics else DEFAULT_METRICS
     plots = plotted([name.strip() for name in names], logs)

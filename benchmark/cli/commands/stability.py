@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+from typing import Final
 
 from benchmark.cli.entry_logs import logs_of
 from benchmark.cli.say import say
@@ -21,12 +22,19 @@ from benchmark.stability.table import (
 from tasks.errors import UserError, os_error_as
 from tasks.texts import printable
 
+_LOGS: Final = (".jsonl", ".zst")
+"""How names of logs end."""
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     page = Path(arguments.out) if arguments.out else None
     if page is not None and page.suffix != ".html":
         raise UserError(f"--out {page}: the name must end in .html")
+    if arguments.json and (Path(arguments.json).is_dir() or arguments.json.endswith(_LOGS)):
+        # Elsewhere --json takes nothing: a log that follows it would be written over.
+        taken = arguments.json
+        raise UserError(f"--json {taken}: give the file to write, such as --json FILE.json")
     for name, *logs in arguments.recipe:
         if not logs:
             raise UserError(f"--recipe {name}: add the logs of its seeds after the name")

@@ -329,7 +329,15 @@ def test_a_bad_start_is_refused(change: dict[str, Any], message: str, tmp_path: 
         (b"", "is empty"),
         (b"\n", "line 1: not JSON"),
         (b"[]\n", "line 1: kind"),
-        (b'{"kind": "update", "update": 1, "seconds_total": NaN}\n', "line 1: not JSON"),
+        (
+            b'{"kind": "update", "update": 1, "seconds_total": NaN}\n',
+            "line 1: not JSON: NaN at column 50, where JSON has null$",
+        ),
+        (
+            b'{"kind": "update", "update": 1, "seconds_total": -Infinity}\n',
+            "line 1: not JSON: Infinity at column 51, where JSON has null$",
+        ),
+        (b'{"kind": "upd\n', "line 1: not JSON: EOF while parsing a string at column 13$"),
         (b'{"kind": "update", "update": 1, "seconds_total": 1}\n', "line 1: kind: only the first"),
         (b"\xff\xfe\n", "line 1: not JSON"),
         (b"[" * 100_000 + b"\n", "line 1: not JSON"),
@@ -388,3 +396,12 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
         read_training_log(link)
     with pytest.raises(UserError, match="cannot be written"):
         TrainingLogWriter(link)
+
+
+def test_a_folder_without_a_log_names_the_files_that_may_be_some(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="; choose a training log or a folder with one$"):
+        find_log(tmp_path)
+    for name in ("b.jsonl", "a.jsonl.zst"):
+        (tmp_path / name).touch()
+    with pytest.raises(UserError, match=r"; choose a file, such as a\.jsonl\.zst, b\.jsonl$"):
+        find_log(tmp_path)

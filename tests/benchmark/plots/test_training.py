@@ -403,6 +403,12 @@ def test_runs_of_one_recipe_on_several_tracks_are_labeled_and_what_else_differs_
     assert re.search(r'<th scope="row">kl.coef</th>\s*<td class="text">0.5 or 0.0</td>', content)
 
 
+def test_no_validation_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = write_log(tmp_path / "run", run_lines(updates=2)[:1]), str(tmp_path / "x.svg")
+    assert main(["plot", str(path), "--out", out]) == 0
+    assert f"{path}: has no validation, so nothing is known" in capsys.readouterr().out
+
+
 def test_a_log_of_another_trainer_is_named_with_what_draws_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

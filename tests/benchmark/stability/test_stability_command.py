@@ -314,6 +314,10 @@ def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "cannot be written" in fault_after_table(
         capsys, log, "--json", tmp_path / "none" / "s.json"
     )
+    # Elsewhere --json takes no file.
+    for taken in (tmp_path, log):
+        assert "give the file to write, such as --json" in fault(capsys, "--json", taken, log)
+    assert log.read_text().startswith('{"step"')
     log.write_text('{"step": 4, "data": {"val/success_rate": 45.0}}\n')
     assert f"{log}, line 1: 'val/success_rate' is 45" in fault(capsys, log)
     log.write_text('{"step": 4, "data": {"mine": 45.0}}\n')
