@@ -5,7 +5,7 @@ other run is a recipe at the shipped scale that needs the fewest `--set`. Every 
 before it is given: resolved, it is the logged configuration.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -179,12 +179,25 @@ def _plugin_words(start: Start, plugins: Mapping[str, Plugin]) -> Words:
             "for it, and name it with `reproduce --plugin`"
         )
     for name, sha256 in start.plugins.items():
-        if plugins[name].sha256 != sha256:
-            raise UserError(
-                f"--plugin {plugins[name].given} has SHA-256 {digest_text(plugins[name].sha256)}, "
-                f"but the original {name} has {digest_text(sha256)}: name the original code"
-            )
+        check_code(plugins[name], [sha256])
     return tuple(word for name in start.plugins for word in ("--plugin", plugins[name].given))
+
+
+def check_code(plugin: Plugin, known: Collection[str]) -> None:
+    """Check that a plug-in's code is that of a run.
+
+    Args:
+        plugin: The plug-in; it need not have been run.
+        known: SHA-256 of the code in the logs of the runs, at least one.
+
+    Raises:
+        UserError: It is other code.
+    """
+    if plugin.sha256 not in known:
+        raise UserError(
+            f"--plugin {plugin.given} has SHA-256 {digest_text(plugin.sha256)}, "
+            f"but the original {plugin.name} has {digest_text(min(known))}: name the original code"
+        )
 
 
 def logged_configuration(start: Start) -> tuple[TrainConfig, Mapping[str, Mapping[str, str]]]:

@@ -6,7 +6,7 @@ import importlib.util
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.machinery import SourceFileLoader
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -76,21 +76,7 @@ def load_plugin(name: str) -> Plugin:
         UserError: It cannot be imported, has a choice whose name is taken, has none, or its own
             name cannot stand in a log.
     """
-    file = name.endswith(".py")
-    if name.endswith(YAML):
-        raise UserError(
-            f"--plugin {name}: a plug-in is a .py file or a module; a recipe in YAML needs --recipe"
-        )
-    if file and not Path(name).is_file():
-        raise UserError(f"--plugin {name} is not a file")
-    called = Path(name).name if file else name
-    try:
-        TypeAdapter(PluginName).validate_python(called)
-    except ValidationError as error:
-        raise UserError(
-            f"--plugin {name}: a log cannot hold the name {called}; use at most 100 letters, "
-            "digits and _ . + @ -, beginning with a letter, a digit or _"
-        ) from error
+    called, file = _called(name), name.endswith(".py")
     before = _choices()
     try:
         if file:
@@ -98,7 +84,7 @@ def load_plugin(name: str) -> Plugin:
             module = _run_file(Path(name), content)
         else:
             module = importlib.import_module(name)
-            content = _code_of(module, name)
+            content = _code_of_module(module, name)
     except UserError:
         raise
     except Exception as error:
@@ -116,6 +102,65 @@ def load_plugin(name: str) -> Plugin:
             f"CustomLearner with {EXAMPLE}"
         )
     return Plugin(called, hashlib.sha256(content).hexdigest(), name)
+
+
+def code_of(name: str) -> Plugin | None:
+    """What `load_plugin` would load, without running any of it.
+
+    Args:
+        name: As for `load_plugin`.
+
+    Returns:
+        The plug-in; None for a module that Python does not find as a file.
+
+    Raises:
+        UserError: The file cannot be read, or its name cannot stand in a log.
+    """
+    called = _called(name)
+    path = Path(name) if name.endswith(".py") else _module_file(name)
+    if path is None:
+        return None
+    return Plugin(called, hashlib.sha256(_content_of(path)).hexdigest(), name)
+
+
+def _module_file(name: str) -> Path | None:
+    """The file of a module, found without importing the packages around it."""
+    parts = name.split(".")
+    places: Sequence[str] | None = None
+    spec: ModuleSpec | None = None
+    for end in range(1, len(parts) + 1):
+        whole = ".".join(parts[:end])
+        finders = [f for f in sys.meta_path if hasattr(f, "find_spec")]
+        found = (finder.find_spec(whole, places) for finder in finders)
+        spec = next((each for each in found if each is not None), None)
+        if spec is None:
+            return None
+        places = spec.submodule_search_locations
+    return Path(spec.origin) if spec and spec.has_location and spec.origin else None
+
+
+def _called(name: str) -> str:
+    """What a log calls a plug-in.
+
+    Raises:
+        UserError: There is no such file, or its name cannot stand in a log.
+    """
+    file = name.endswith(".py")
+    if name.endswith(YAML):
+        raise UserError(
+            f"--plugin {name}: a plug-in is a .py file or a module; a recipe in YAML needs --recipe"
+        )
+    if file and not Path(name).is_file():
+        raise UserError(f"--plugin {name} is not a file")
+    called = Path(name).name if file else name
+    try:
+        TypeAdapter(PluginName).validate_python(called)
+    except ValidationError as error:
+        raise UserError(
+            f"--plugin {name}: a log cannot hold the name {called}; use at most 100 letters, "
+            "digits and _ . + @ -, beginning with a letter, a digit or _"
+        ) from error
+    return called
 
 
 def _content_of(path: Path) -> bytes:
@@ -140,7 +185,7 @@ def _run_file(path: Path, content: bytes) -> ModuleType:
     return module
 
 
-def _code_of(module: ModuleType, name: str) -> bytes:
+def _code_of_module(module: ModuleType, name: str) -> bytes:
     """The file that a module was loaded from.
 
     Raises:

@@ -109,23 +109,39 @@ def _points(entry: Entry, seed: int | None) -> Sequence[ReadCheckpoint]:
 def _plugins(names: Sequence[str], points: Sequence[ReadCheckpoint]) -> "Mapping[str, Plugin]":
     """Load the plug-ins of runs; without any, nothing of the trainer is imported.
 
+    No other code than that of the logs is run: names and hashes are compared before.
+
     Raises:
-        UserError: One cannot be loaded, or no run had it.
+        UserError: One cannot be loaded, no run had it, or its code is not that of a run.
     """
     if not names:
         return {}
-    from baselines.algorithms.plugins import load_plugins
+    from baselines.algorithms.plugins import code_of, load_plugins
+    from baselines.reproduction import check_code
 
-    found = load_plugins(names)
-    named = {name for point in points if point.log is not None for name in point.log.start.plugins}
-    for name, plugin in found.items():
-        if name not in named:
-            known = ", ".join(sorted(named)) or "none"
+    known: dict[str, set[str]] = {}
+    for point in points:
+        for name, sha256 in (point.log.start.plugins if point.log else {}).items():
+            known.setdefault(name, set()).add(sha256)
+    for given in names:
+        plugin = code_of(given)
+        if plugin is None:
             raise UserError(
-                f"--plugin {plugin.given}: no log of the entry names a plug-in {name} (there are: "
-                f"{known}); remove it"
+                f"--plugin {given}: there is no such module; name the authors' file, such as "
+                f"{given}.py"
             )
-    return found
+        if plugin.name not in known:
+            there = ", ".join(sorted(known)) or "none"
+            raise UserError(
+                f"--plugin {given}: no log of the entry names a plug-in {plugin.name} (there are: "
+                f"{there}); remove it"
+            )
+        check_code(plugin, known[plugin.name])
+        say(
+            f"note: --plugin {given} runs the authors' code with your rights: read it first",
+            file=sys.stderr,
+        )
+    return load_plugins(names)
 
 
 def _commands(point: ReadCheckpoint, train_again: TrainCommandOf, out: str) -> Commands:

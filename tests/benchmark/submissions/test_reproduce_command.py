@@ -251,9 +251,34 @@ def test_plugins_are_asked_for_and_checked(
         said = capsys.readouterr().err
         assert f"--plugin {other}: no log of the entry names a plug-in other.py" in said
         assert "(there are: rank.py)" in said
-        Advantage.choices.pop("rank")
         plugin.write_text(RANK + "\n")
-        assert reproduce(tmp_path, *dry, "--plugin", str(plugin)) == 1
+        assert reproduce(tmp_path, *dry, "--plugin", str(plugin)) == 2
         assert "but the original rank.py has" in capsys.readouterr().err
+        assert "rank" not in Advantage.choices
     finally:
         Advantage.choices.pop("rank", None)
+
+
+def test_code_that_is_not_the_logs_own_is_not_run(
+    entries: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A file from somewhere is refused before it is run, and so is a module with its package."""
+    copy = Copy(Path(shutil.copytree(entries / "20260102_small", tmp_path / "20260102_small")))
+    names = {"rank.py": "a" * 64, "hostile.rank": "a" * 64}
+    copy.log(lambda lines: lines[0].update(plugins=names), seed=7)
+    ran = tmp_path / "ran"
+    code = f"open({str(ran)!r}, 'w').close()\n"
+    package = tmp_path / "hostile"
+    package.mkdir()
+    for file in (tmp_path / "rank.py", package / "__init__.py", package / "rank.py"):
+        file.write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    for given in (str(tmp_path / "rank.py"), "hostile.rank"):
+        said = refused(capsys, tmp_path, "20260102_small", "--plugin", given)
+        assert f"--plugin {given} has SHA-256 {sha256_of(code)[:12]}..., but the original" in said
+    said = refused(capsys, tmp_path, "20260102_small", "--plugin", "hostile.none")
+    assert said.startswith("--plugin hostile.none: there is no such module")
+    assert not ran.exists()
