@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import yaml
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
 
 from baselines.algorithms.part import load_entry_points
 from baselines.algorithms.plugins import Plugin
@@ -27,22 +26,19 @@ from benchmark.logs.lines import Start, TrackClaim
 from benchmark.logs.training_log import TrainingLog
 from benchmark.models import ModelIdentity
 from benchmark.stability.run_end import divergence, early_stop
-from benchmark.submissions.format.texts import skeleton
-from benchmark.track_schema import FREE, LEARNING_RATE, METHOD, RateGrid, Track, deviations
+from benchmark.track_schema import FREE, METHOD, RateGrid, deviations
 from benchmark.versions import PROGRAM
 from tasks.errors import UserError, suggestion
 from tasks.options import parse_settings
 from tasks.registry import load_task
 from tasks.strict import first_fault
-from tasks.texts import cut, digest_text
+from tasks.texts import digest_text
 
 _NO_PLUGINS: Final[Mapping[str, Plugin]] = MappingProxyType({})
 _TASKS: Final = TypeAdapter(dict[str, dict[str, dict[str, Any]]])
 """The settings of tasks in a log's configuration, below their key."""
-_UNKNOWN: Final = "union_tag_invalid"
+UNKNOWN_CHOICE: Final = "union_tag_invalid"
 """The fault of a choice whose class is not here."""
-_MAX_NAME: Final = 60
-"""Characters of a choice's name in a message: a log may come from somebody else."""
 _DEPTH: Final = 4
 """Rounds in which settings are looked for: a choice's name brings defaults of its own."""
 
@@ -77,89 +73,9 @@ def train_command(
     return TrainCommand((*track_words, *code, *stop), files, note)
 
 
-def method_fault(track: Track, start: Start) -> str | None:
-    """How the method of a run on a track is not that of its recipe.
-
-    Args:
-        track: The track that the log claims; the rest of the configuration is its own.
-        start: The log's first line.
-
-    Returns:
-        None where the method is the shipped recipe's, or another one of another name, of shipped
-        choices or with the hash of its code.
-    """
-    if start.recipe not in names(RECIPES):
-        return _custom_fault(track, start)
-    if start.plugins:  # code that nobody here can read, under a name that everybody knows
-        return f"its recipe is the shipped {start.recipe}, but it was trained with plug-ins"
-    try:
-        config, _ = logged_configuration(start)
-    except UserError as error:
-        return str(error)
-    shipped = resolve_on_track(track, start.recipe, min(track.learning_rate.rates))
-    found = _first_difference(shipped, config, _is_method)
-    if found is not None:
-        name, here, there = found
-        return (
-            f"its recipe is {start.recipe}, but {name} is {there!r}, and that recipe has {here!r}"
-        )
-    return None
-
-
-def _custom_fault(track: Track, start: Start) -> str | None:
-    """How a custom recipe on a track is a shipped one, by its name or choices, or has no code."""
-    shipped_names = names(RECIPES)
-    for name in shipped_names:
-        if skeleton(name) == skeleton(start.recipe):
-            return f"its recipe {start.recipe} reads like the shipped {name}"
-    if start.plugins:  # which may learn in another way from the same choices
-        return None
-    try:
-        config, _ = logged_configuration(start)
-    except UserError as error:
-        cause = error.__cause__
-        faults = cause.errors() if isinstance(cause, ValidationError) else []
-        unknown = [fault for fault in faults if fault["type"] == _UNKNOWN]
-        return _unhashed(start.recipe, unknown[0]) if unknown else str(error)
-    for name in shipped_names:
-        shipped = resolve_on_track(track, name, min(track.learning_rate.rates))
-        if _first_difference(shipped, config, _is_method) is None:
-            return f"its recipe {start.recipe} has the four choices of {name}: call it that"
-    return None
-
-
-def _unhashed(recipe: str, fault: ErrorDetails) -> str:
-    """What is said of a choice whose code neither this project nor a plug-in of the log has."""
-    dimension, chosen = fault["loc"][0], cut(str(fault["ctx"]["tag"]), _MAX_NAME)
-    return (
-        f"its recipe {recipe} has the {dimension} {chosen}, which is not shipped, and the log has "
-        "no hash of its code (for a class of your own: `train --plugin`, also where an installed "
-        "package brings it)"
-    )
-
-
-def _is_method(name: str) -> bool:
-    """Whether a setting belongs to the method."""
-    return name.partition(".")[0] in METHOD
-
-
 def _method(config: TrainConfig) -> dict[str, Any]:
     """What a recipe chooses; a learner only where it is a custom one."""
     return config.model_dump(mode="json", include=set(METHOD))
-
-
-def rate_fault(track: Track, start: Start) -> str | None:
-    """How the learning rate of a shipped recipe is not the one that was tuned for it on a track.
-
-    Args:
-        track: The track that the log claims.
-        start: The log's first line.
-    """
-    tuned = read_rates(track).get(start.recipe)
-    rate = flat(start.configuration).get(LEARNING_RATE)
-    if tuned is None or rate == tuned:
-        return None
-    return f"its learning rate is {rate}, but the track's for {start.recipe} is {tuned:g}"
 
 
 def _plugin_words(start: Start, plugins: Mapping[str, Plugin]) -> Words:
@@ -218,7 +134,7 @@ def logged_configuration(start: Start) -> tuple[TrainConfig, Mapping[str, Mappin
     except ValidationError as error:
         version = start.versions.get("arlarena-bench", "unknown")
         advice = f"use the version that wrote it ({version})"
-        if any(fault["type"] == _UNKNOWN for fault in error.errors()):
+        if any(fault["type"] == UNKNOWN_CHOICE for fault in error.errors()):
             advice += ", with the code of its author if this project never had it"
         raise UserError(
             f"the log's configuration is not valid in this version ({first_fault(error)}): {advice}"
@@ -418,7 +334,7 @@ def _check_same(
     Raises:
         UserError: It does not, and no settings make it so.
     """
-    differs = _first_difference(found, wanted, lambda name: name not in free)
+    differs = first_setting(found, wanted, lambda name: name not in free)
     if differs is not None:
         name, here, there = differs
         raise UserError(
@@ -427,7 +343,7 @@ def _check_same(
         )
 
 
-def _first_difference(
+def first_setting(
     found: TrainConfig, wanted: TrainConfig, counts: Callable[[str], bool]
 ) -> tuple[str, object, object] | None:
     """The first setting that counts and differs, with what is found and what is wanted."""

@@ -113,17 +113,17 @@ def train_command(
 
 
 def method_fault(track: Track, start: Start) -> str | None:
-    """How a logged method is not its recipe's: see `baselines.reproduction`."""
-    from baselines import reproduction
+    """How a logged method is not its recipe's: see `baselines.logged_method`."""
+    from baselines import logged_method
 
-    return reproduction.method_fault(track, start)
+    return logged_method.method_fault(track, start)
 
 
 def rate_fault(track: Track, start: Start) -> str | None:
-    """How a logged learning rate is not the tuned one: see `baselines.reproduction`."""
-    from baselines import reproduction
+    """How a logged learning rate is not the tuned one: see `baselines.logged_method`."""
+    from baselines import logged_method
 
-    return reproduction.rate_fault(track, start)
+    return logged_method.rate_fault(track, start)
 
 
 def check_init(log: TrainingLog) -> None:

@@ -4,6 +4,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from benchmark.evaluation.protocol import IMAGES, VIEW
+from benchmark.track_schema import Track
 from benchmark.versions import install_text
 from tasks.errors import UserError, suggestion
 
@@ -96,6 +97,21 @@ def unhashed_text(training: "TrainingRun") -> str | None:
             "has no hash of its code: entries on a track need it"
         )
     return None
+
+
+def renamed_text(training: "TrainingRun", track: Track | None) -> str | None:
+    """What is said on a track of a custom recipe with a shipped one's choices; None of others."""
+    from baselines.config.layers import RECIPES, names
+    from baselines.logged_method import shipped_as
+
+    if training.track is None or track is None or training.recipe in names(RECIPES):
+        return None
+    if (shipped := shipped_as(track, training.config)) is None:
+        return None
+    return (
+        f"warning: {training.recipe} has the four choices of {shipped}, so entries of this run are "
+        "refused: train that recipe, or name your method in a choice or a learner of a plug-in"
+    )
 
 
 def _reads_images(training: "TrainingRun") -> bool:

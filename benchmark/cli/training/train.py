@@ -26,6 +26,7 @@ from benchmark.cli.training.early_checks import (
     changed_text,
     check_run,
     inert_text,
+    renamed_text,
     unhashed_text,
 )
 from benchmark.cli.training.engines import (
@@ -132,7 +133,8 @@ def run(arguments: argparse.Namespace) -> int:
     check_engine(training, arguments, processes)
     check_run(training, processes)
     changed = changed_text(training) if is_main() else None
-    for said in (inert_text(training), changed, unhashed_text(training)):
+    notes = (inert_text(training), renamed_text(training, track), unhashed_text(training))
+    for said in (*notes, changed):
         if said is not None:
             _note(said)
     make, tuning = partial(_train, arguments=arguments), None

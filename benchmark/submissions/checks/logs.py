@@ -34,6 +34,7 @@ from benchmark.submissions.training_logs.likeness import (
 from benchmark.submissions.training_logs.panels import check_choice, check_panels
 from benchmark.submissions.training_logs.schedule import check_schedule, check_settings
 from tasks.errors import UserError
+from tasks.texts import digest_text, on_one_line
 
 MAX_PANELS: Final = 32
 """Of one log: every one is looked for among all lines."""
@@ -62,6 +63,8 @@ def check_logs(entry: Entry, context: Context) -> list[Finding]:
     findings += _check_seeds(entry, [log for _, log in logs])
     findings += check_choice([each for each in logs if len(each[1].panels) <= MAX_PANELS])
     if note := gaps_of([point.checkpoint.seed for point in entry.checkpoints]):
+        context.notes.append(note)
+    if note := _code_note([log for _, log in logs]):
         context.notes.append(note)
     if logs and not findings:
         try:
@@ -169,6 +172,17 @@ def gaps_of(seeds: Sequence[int]) -> str | None:
     listed = ", ".join(map(str, given[:MOST_SEEDS])) + ", ..." * (len(given) > MOST_SEEDS)
     first = "0" if len(given) == 1 else f"0 to {len(given) - 1}"
     return f"the seeds are {listed}, not {first}; reviewers may ask about others"
+
+
+def _code_note(logs: Sequence[TrainingLog]) -> str | None:
+    """What is said of an entry that was trained with plug-ins, whose code nobody here has seen."""
+    code = {name: sha256 for log in logs for name, sha256 in log.start.plugins.items()}
+    if not code:
+        return None
+    listed = ", ".join(f"{name} (SHA-256 {digest_text(sha256)})" for name, sha256 in code.items())
+    return on_one_line(
+        f"the code of the plug-ins, which is not sent: {listed}; read it before the entry is merged"
+    )
 
 
 def _settings(log: TrainingLog) -> dict[str, Any]:

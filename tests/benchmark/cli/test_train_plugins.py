@@ -134,6 +134,21 @@ def early(place: Path) -> Iterator[tuple[str, str]]:
     CustomLearner.choices.pop("early_turns", None)
 
 
+def test_on_a_track_a_recipe_that_names_nothing_of_its_plugin_is_warned_of(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Hours of training whose entry would be refused."""
+    (place / "ranked.yaml").write_text(RECIPE.replace("rank}", "grpo}"))
+    words = ["train", "--track", "sokoban-stress", "--recipe", str(place / "ranked.yaml")]
+    words += ["--plugin", str(place / "rank.py"), "--out", str(place / "run"), "--dry-run"]
+    main(words)
+    said = "warning: ranked has the four choices of grpo, so entries of this run are refused"
+    assert said in capsys.readouterr().err
+    (place / "ranked.yaml").write_text(RECIPE)
+    main(words)
+    assert "warning: ranked" not in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_a_custom_learner_is_part_of_a_run(place: Path, early: tuple[str, str]) -> None:
     assert train(place, *early) == 0

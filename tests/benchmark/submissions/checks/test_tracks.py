@@ -188,6 +188,12 @@ def test_a_method_of_plugins_is_taken_if_all_seeds_have_the_same_code(copies: Co
 
     copy = on_track(copies("trained"), own)
     copy.about(lambda about: about["method"].update(recipe="ranked"))
+    context = Context(INITS, replay=False)
+    check_submission(copy.folder, context)
+    assert context.notes[0] == (
+        "the code of the plug-ins, which is not sent: rank.py (SHA-256 aaaaaaaaaaaa...); read it "
+        "before the entry is merged"
+    )
     assert problems(copy, TRACK) == []
     copy.log(lambda lines: lines[0]["plugins"].update({"rank.py": "b" * 64}), SEEDS[1])
     (found,) = problems(copy, TRACK)
@@ -196,6 +202,44 @@ def test_a_method_of_plugins_is_taken_if_all_seeds_have_the_same_code(copies: Co
         f"other code of them, than training/s{SEEDS[0]}.jsonl.zst; send seeds that were trained "
         "with the same code"
     )
+
+
+def ranked(**parts: Any) -> Change:
+    """A method of a plug-in, with some parts of its configuration in its own way."""
+
+    def change(line: Line) -> None:
+        line |= {"recipe": "ranked", "plugins": {"rank.py": "a" * 64}}
+        line["configuration"].update(parts)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ({}, "its recipe ranked has the four choices of grpo, and names nothing that a plug-in"),
+        ({"learner": None}, "its recipe ranked has the four choices of grpo, and names nothing"),
+        ({"advantage": {"name": "rank"}, "clipping": 5}, "configuration is not valid in this ver"),
+        ({"learner": "a free text"}, "the log's configuration is not valid in this version"),
+        ({"advantage": {"name": "<b>verified</b>"}}, "advantage.name is not a plain name: "),
+        ({"learner": {"name": "re-run by us"}}, "learner.name is not a plain name: letters, digit"),
+    ],
+)
+def test_a_plugin_excuses_only_choices_of_its_own(
+    parts: dict[str, Any], said: str, copies: Copies
+) -> None:
+    """A hash that anybody can invent made a shipped method, or any text, a method of its own."""
+    copy = on_track(copies("trained"), ranked(**parts))
+    copy.about(lambda about: about["method"].update(recipe="ranked"))
+    found = problems(copy, TRACK)
+    assert len(found) == 2
+    assert all(said in text for text in found), found
+
+
+def test_a_custom_learner_is_a_method_of_its_own(copies: Copies) -> None:
+    copy = on_track(copies("trained"), ranked(learner={"name": "early_turns", "turns": 2}))
+    copy.about(lambda about: about["method"].update(recipe="ranked"))
+    assert problems(copy, TRACK) == []
 
 
 def test_a_shipped_recipe_with_plugins_is_a_finding(copies: Copies) -> None:
