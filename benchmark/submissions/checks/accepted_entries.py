@@ -16,6 +16,7 @@ from benchmark.submissions.checks.results import Peer
 from benchmark.submissions.plays.play_hash import EpisodeKey, PlayHash
 from benchmark.submissions.reading.entry import Entry, ReadRun
 from benchmark.submissions.training_logs.begins import KnownStart, known_starts
+from benchmark.submissions.training_logs.changes import Changes
 from benchmark.submissions.training_logs.likeness import (
     Hashes,
     Validations,
@@ -86,11 +87,13 @@ class AcceptedLog(NamedTuple):
         hashes: `all_hashes` of it.
         updates: How many of its updates can be compared.
         validations: `validated` of it; none of another trainer's.
+        changes: How its numbers change from update to update.
     """
 
     hashes: Hashes
     updates: int
     validations: Validations = MappingProxyType({})
+    changes: Changes = Changes.of([])
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +119,16 @@ class AcceptedEntry:
     @classmethod
     def of(cls, entry: Entry) -> "AcceptedEntry":
         """Keep what is needed of an entry."""
-        validations = validations_of(entry)
+        validations, changes = validations_of(entry), changes_of(entry)
         return cls(
             folder=entry.folder,
             peer=Peer.of(entry),
             models=tuple(point.checkpoint.model for point in entry.checkpoints),
             runs=tuple(map(AcceptedRun.of, entry.runs)),
             logs={
-                name: AcceptedLog(all_hashes(trace), len(trace), validations.get(name, {}))
+                name: AcceptedLog(
+                    all_hashes(trace), len(trace), validations.get(name, {}), changes[name]
+                )
                 for name, trace in traces_of(entry).items()
             },
             starts=known_starts(entry),
@@ -135,6 +140,14 @@ def traces_of(entry: Entry) -> dict[str, list[Hashes]]:
     own = {str(p.log.path): traced(p.log) for p in entry.checkpoints if p.log is not None}
     foreign = [p.foreign.run for p in entry.checkpoints if p.foreign is not None]
     return own | {run.name: traced_curves(run) for run in foreign}
+
+
+def changes_of(entry: Entry) -> dict[str, Changes]:
+    """How the numbers of each of an entry's logs change, of any trainer, by its path."""
+    logs = [point.log for point in entry.checkpoints if point.log is not None]
+    foreign = [p.foreign.run for p in entry.checkpoints if p.foreign is not None]
+    own = {str(log.path): Changes.of_log(log) for log in logs}
+    return own | {run.name: Changes.of_curves(run) for run in foreign}
 
 
 def validations_of(entry: Entry) -> dict[str, Validations]:

@@ -10,10 +10,9 @@ nothing of whose weights they are. Inits are public, and weights close to one pl
 not compared with an earlier one of an init in this way. Answers of a policy need weights that
 anybody can load, or that maintainers have seen give them.
 
-Two training runs do not have the same gradient norms either. Not detected are copies in which most
-numbers were changed in one of their first `DIGITS` digits (`logs`), or more than a fifth of those
-of an update, or that play more than a seventh of the failures, and a twentieth of the episodes,
-differently.
+Two training runs do not have the same gradient norms either, nor norms that rise and fall together.
+Not detected are logs with noise of more than a few percent on most numbers, and copies that play
+more than a seventh of the failures, and a twentieth of the episodes, differently.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -27,6 +26,7 @@ from benchmark.submissions.checks.accepted_entries import (
     AcceptedRun,
     Traces,
     UnreadableEntry,
+    changes_of,
     traces_of,
     validations_of,
 )
@@ -46,6 +46,7 @@ from benchmark.submissions.plays.play_hash import EpisodeKey, PlayHash
 from benchmark.submissions.reading.entry import Entry
 from benchmark.submissions.reading.reruns import Place, own_plays
 from benchmark.submissions.training_logs.begins import KnownStart, check_begins
+from benchmark.submissions.training_logs.changes import Changes, changes_text, copied_changes
 from benchmark.submissions.training_logs.likeness import (
     Hashes,
     Validations,
@@ -69,7 +70,7 @@ honest runs not one episode is so."""
 def check_copies(entry: Entry, context: Context) -> list[Finding]:
     """Compare a submission's names, weights, records and logs with those of others."""
     mine = [AcceptedRun.of(run) for run in entry.runs]
-    logs, validations = traces_of(entry), validations_of(entry)
+    logs, validations, changes = traces_of(entry), validations_of(entry), changes_of(entry)
     findings: list[Finding] = []
     own = own_plays(entry.folder, context.reruns)
     taken: dict[str, set[EpisodeKey]] = {run.path: set() for run in mine}
@@ -88,7 +89,7 @@ def check_copies(entry: Entry, context: Context) -> list[Finding]:
                 taken[run.path] |= _equal(run, theirs)
                 if not _are_own(run, own):
                     findings += _check_policy(entry, run, theirs, context)
-        findings += _check_logs(logs, validations, other)
+        findings += _check_logs(logs, validations, changes, other)
         starts += other.starts
         if len(findings) == before:
             findings += _check_order(entry, mine, logs, other, context)
@@ -111,6 +112,7 @@ def check_copies(entry: Entry, context: Context) -> list[Finding]:
 def _check_logs(
     logs: Mapping[str, Sequence[Hashes]],
     validations: Mapping[str, Validations],
+    changes: Mapping[str, Changes],
     other: AcceptedEntry,
 ) -> Iterator[Finding]:
     """Compare the numbers of training logs."""
@@ -123,6 +125,8 @@ def _check_logs(
         elif equal := equal_validations(validations.get(file, {}), known.validations):
             problem = f"{equal} validations after the init's are those of {name}"
             yield Finding(file, "validations", problem, fix)
+        elif found := copied_changes(changes[file], known.changes):
+            yield Finding(file, "", changes_text(found, name), fix)
 
 
 def check_taken(run: AcceptedRun, taken: Collection[EpisodeKey]) -> Iterator[Finding]:

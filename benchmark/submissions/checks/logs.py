@@ -22,6 +22,7 @@ from benchmark.submissions.format.findings import Finding
 from benchmark.submissions.format.schema import SUBMISSION
 from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
 from benchmark.submissions.training_logs.begins import check_begins, known_starts
+from benchmark.submissions.training_logs.changes import Changes, changes_text, copied_changes
 from benchmark.submissions.training_logs.counts import AS_WRITTEN, check_counts
 from benchmark.submissions.training_logs.likeness import (
     all_hashes,
@@ -89,10 +90,13 @@ def check_foreign_logs(entry: Entry, _context: Context) -> Iterator[Finding]:
         yield Finding(SUBMISSION, "checkpoints", problem, fix)
     for reading in readings:
         yield from _check_success(reading)
+    fix = "send the log of each training run"
     for first, other in combinations([reading.run for reading in readings], 2):
         if equal := equal_curves(first, other):
             problem = f"{equal} updates have the same numbers as {first.name}"
-            yield Finding(other.name, "", problem, "send the log of each training run")
+            yield Finding(other.name, "", problem, fix)
+        elif found := copied_changes(Changes.of_curves(other), Changes.of_curves(first)):
+            yield Finding(other.name, "", changes_text(found, first.name), fix)
     try:
         recipe_stability([reading.run for reading in readings], resamples=1)
     except UserError as error:
@@ -147,9 +151,13 @@ def _check_seeds(entry: Entry, logs: Sequence[TrainingLog]) -> Iterator[Finding]
             fix = "send seeds that were trained with the same code"
             yield Finding(str(other.path), "line 1, plugins", problem, fix)
     traces = [(log, traced(log)) for log in logs]
+    changes = {str(log.path): Changes.of_log(log) for log in logs}
     for (first, theirs), (other, mine) in combinations(traces, 2):
         if equal := equal_updates(mine, all_hashes(theirs)):
             problem = f"{equal} updates have the same numbers as {first.path}"
+            yield Finding(str(other.path), "", problem, "send the log of each training run")
+        elif found := copied_changes(changes[str(other.path)], changes[str(first.path)]):
+            problem = changes_text(found, str(first.path))
             yield Finding(str(other.path), "", problem, "send the log of each training run")
     for first, other in combinations(logs, 2):
         if equal := equal_validations(validated(first), validated(other)):

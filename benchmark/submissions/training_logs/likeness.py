@@ -28,8 +28,8 @@ FEWEST_VALIDATIONS: Final = 2
 
 
 def first_digits(number: float) -> str:
-    """What a number is to `DIGITS` digits."""
-    return f"{number:.{DIGITS}g}"
+    """What a number is to `DIGITS` digits; -0.0 is 0."""
+    return f"{number + 0.0:.{DIGITS}g}"
 
 
 def traced(log: TrainingLog) -> list[Hashes]:
@@ -120,11 +120,10 @@ def equal_updates(mine: Sequence[Hashes], theirs: Hashes, updates: int | None = 
 def equal_validations(mine: Validations, theirs: Validations) -> int:
     """How many validations two training runs have in common, if these are most of them.
 
-    Two seeds solve as many episodes after one update now and then; in as many turns, with as many
-    valid responses and to the same score, they hardly do: logs of this project's own have at most
-    one such validation in common. Runs that solve nothing, or everything, in all turns that there
-    are, may be equal: they have nothing left to differ in. So may runs whose policy plays on as the
-    init.
+    Two seeds solve as many episodes after one update now and then; in as many turns, they hardly
+    do: logs of this project's own have at most one such validation in common. Runs that solve
+    nothing, or everything, in all turns that there are, may be equal: they have nothing left to
+    differ in. So may runs whose policy plays on as the init.
 
     Returns:
         Their number, without those of the init and of policies that solve nothing; 0 if they are
@@ -141,13 +140,11 @@ def equal_validations(mine: Validations, theirs: Validations) -> int:
 
 
 def validated(log: TrainingLog) -> Validations:
-    """What a log's validations say."""
+    """What a log's validations say, by the two numbers that are counts of what was played.
+
+    A score can have any digits, and shares of turns differ by one turn in thousands.
+    """
     return {
-        (line.update, line.fingerprint): tuple(
-            map(
-                first_digits,
-                (line.success, line.score, line.turns, line.format_ok, line.action_ok),
-            )
-        )
+        (line.update, line.fingerprint): (first_digits(line.success), first_digits(line.turns))
         for line in log.validations
     }

@@ -1,12 +1,13 @@
 """What somebody does to another one's submission to send it as an own one."""
 
 from collections.abc import Callable
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 
 from benchmark.submissions.check import read_accepted
 from benchmark.submissions.checks.accepted_entries import AcceptedEntry
-from tasks.seeding import sha256_text
+from tasks.seeding import sha256_text, stable_seed
 from tests.support.submissions.small import Copy, Json, check
 from tests.support.training.logs import Line
 
@@ -38,12 +39,12 @@ def other_numbers(copy: Copy, change: Callable[[float], float]) -> None:
 
 
 def other_logs(copy: Copy, share: float = 1.0) -> None:
-    """Makes all numbers of some updates that are not counts a little smaller.
+    """Draws all numbers of some updates that are not counts anew.
 
     Their validations have a turn more.
     """
 
-    def change(lines: list[Line]) -> None:
+    def change(lines: list[Line], seed: int) -> None:
         validations = [line for line in lines if line["kind"] == "validation" and line["update"]]
         for line in validations[: round(share * len(validations))]:
             turns = round(line["turns"] * line["episodes"]) + 1
@@ -53,11 +54,13 @@ def other_logs(copy: Copy, share: float = 1.0) -> None:
         updates = [line for line in lines if line["kind"] == "update"]
         for line in updates[: round(share * len(updates))]:
             for name in line:
-                if name.startswith(("policy/", "kl", "ratio/", "engine/", "advantage/")):
-                    line[name] = None if line[name] is None else line[name] * 0.999
+                other = name.startswith(("policy/", "kl", "ratio/", "engine/", "advantage/"))
+                if other and line[name] is not None and line[name] % 1:
+                    drawn = stable_seed("stolen", name, seed, line["update"]) % 99_998
+                    line[name] = (1 + drawn) / 1e5
 
     for seed in (0, 1):
-        copy.log(change, seed)
+        copy.log(partial(change, seed=seed), seed)
 
 
 def problems(copy: Copy, *others: Path) -> list[str]:

@@ -6,7 +6,8 @@ limit. By default, all entries in `submissions/` and all studies in `baselines/r
 older schemas are read as well. Of several equal files all but one are left out; runs of an init are
 counted apart, since any run may be like an earlier one of them. Then how many episodes have equal
 answers and log-probabilities, and what models have in common with policies, by answers and actions
-alone.
+alone. Last, in how many pairs of training logs numbers rise and fall together, and how many logs
+are found again with noise on all of their numbers.
 """
 
 import argparse
@@ -18,17 +19,22 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmark.archive import read_at_most
+from benchmark.logs.training_log import read_training_log
 from benchmark.stats.intervals import wilson
 from benchmark.submissions.checks.accepted_entries import Traces, trace_of
 from benchmark.submissions.checks.copies import equal_traces
 from benchmark.submissions.plays.likeness import ALIKE_SHARE, FEWEST_ALIKE, Likeness
 from benchmark.submissions.plays.play_hash import EpisodeKey, PlayHash
+from benchmark.submissions.training_logs.changes import Changes, alike_changes, copied_changes
 
 ROOT = Path(__file__).parents[3]
 PanelOf = tuple[Path, tuple[str, str]]
 """A file of records, with a task and panel: the check compares each panel by itself, too."""
 SHOWN = 10
+NOISE = (0.001, 0.01, 0.03, 0.1)
 SHOWN_OF_TASK = 2
 
 
@@ -80,6 +86,33 @@ def main() -> None:
     _print("with an init", inits)
     _print_equal([traces[file] for file in dict.fromkeys(file for file, _ in runs)])
     _print_policies(runs, policies)
+    _print_logs()
+
+
+def _print_logs() -> None:
+    """Of the logs of all entries, each once."""
+    files = sorted(ROOT.glob("submissions/*/training/*.jsonl.zst"))
+    logs = {file: Changes.of_log(read_training_log(file)) for file in files}
+    found = [
+        (alike / count, count, _name(one), _name(other))
+        for (one, mine), (other, theirs) in combinations(logs.items(), 2)
+        for alike, count in [alike_changes(mine, theirs) or (0, 0)]
+        if count
+    ]
+    accused = sum(share > 0.5 for share, *_ in found)
+    print(f"\n{len(found)} pairs of training logs, {accused} with most numbers alike; the highest:")
+    for share, count, one, other in sorted(found, reverse=True)[:SHOWN_OF_TASK]:
+        print(f"  {share:.1%} of {count}: {one} and {other}")
+    draw = np.random.default_rng(0).standard_normal
+    for noise in NOISE:
+        caught = sum(
+            copied_changes(
+                Changes(its.names, its.values * (1 + noise * draw(its.values.shape))), its
+            )
+            is not None
+            for its in logs.values()
+        )
+        print(f"  with {noise:.1%} noise on all numbers, {caught} of {len(logs)} copies are found")
 
 
 def _print_equal(runs: Sequence[Traces]) -> None:

@@ -1,5 +1,6 @@
 """What is another entry's: records, logs, weights and names."""
 
+import random
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -130,6 +131,55 @@ def test_one_changed_number_of_many_makes_nothing_new(copies: Copies, trained: P
         == 2
     )
     assert sum("20 updates have the same numbers" in problem for problem in found) == 2
+
+
+def test_a_log_with_noise_on_every_number_is_a_copy(
+    copies: Copies, trained: Path, other_plays: OtherPlays
+) -> None:
+    """No digit is equal, and everything rises and falls as in the other log."""
+    copy = copies("trained")
+    renamed(copy)
+    other_plays(copy)
+    for run in ("runs/r0", "runs/r1"):  # whose plays are not those of the validations
+        copy.manifest(lambda manifest: manifest["engine"].update(dtype="bfloat16"), run)
+
+    def change(lines: list[Line]) -> None:
+        draw = random.Random(0)
+        for line in lines:
+            if line["kind"] == "update":
+                fractions = {n: v for n, v in line.items() if "/" in n and v and v % 1}
+                line |= {
+                    n: v * (1 - 0.01 * draw.random())
+                    for n, v in fractions.items()
+                    if not n.startswith(("rollout/", "policy/learning_rate"))
+                }
+            elif line["kind"] == "validation":
+                line["score"] += 0.01
+
+    for seed in (0, 1):
+        copy.log(change, seed)
+    found = [problem for problem in problems(copy, trained) if "training/" in problem]
+    assert len(found) == 2
+    for seed, problem in enumerate(found):
+        name = f"training/s{seed}.jsonl.zst"
+        assert f"validations after the init's are those of {trained.name}/{name}" in problem
+
+    def also_validations(lines: list[Line]) -> None:
+        for line in lines:
+            if line["kind"] == "validation":
+                turns = round(line["turns"] * EPISODES) + 1
+                line["turns"] = turns / EPISODES
+                for name in ("format_ok", "action_ok"):
+                    line[name] = round(turns * line[name]) / turns
+
+    for seed in (0, 1):
+        copy.log(also_validations, seed)
+    found = [problem for problem in problems(copy, trained) if "training/" in problem]
+    assert len(found) == 2
+    for seed, problem in enumerate(found):
+        assert problem.startswith(f"training/s{seed}.jsonl.zst: ")
+        name = f"{trained.name}/training/s{seed}.jsonl.zst"
+        assert f"numbers rise and fall from update to update as in {name}" in problem
 
 
 def test_weights_play_a_panel_once_whatever_they_are_called(copies: Copies, trained: Path) -> None:

@@ -58,6 +58,20 @@ def test_digits_that_nobody_sees_make_no_difference() -> None:
     assert equal_validations(one, validations(100, 110, 120, 130, turns=7.01)) == 0
 
 
+def test_numbers_that_can_be_anything_make_no_difference() -> None:
+    """A score has any digits, and a share of many turns differs by one turn; -0.0 is 0."""
+    one = validations(100, 0, 110, 120)
+    lines = [start_line()]
+    for update, count in enumerate((100, 0, 110, 120)):
+        line = validation_line(update, count, turns=7.0, score=0.3 + update / 7, format_ok=0.969)
+        line["success"] = line["success"] or -0.0
+        lines.append(line)
+    content = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    other = validated(parse_training_log(content, Path("l")))
+    assert one == other
+    assert equal_validations(one, other) == 2
+
+
 def update(*numbers: tuple[int, int]) -> Hashes:
     """Hashes of numbers, each with its name."""
     return np.array([(name << 48) | value for name, value in numbers], np.int64)
