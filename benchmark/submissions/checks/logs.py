@@ -33,6 +33,7 @@ from benchmark.submissions.training_logs.likeness import (
     validated,
 )
 from benchmark.submissions.training_logs.panels import check_choice, check_panels
+from benchmark.submissions.training_logs.rollouts import hidden_fall
 from benchmark.submissions.training_logs.schedule import check_schedule, check_settings
 from tasks.errors import UserError
 from tasks.texts import digest_text, on_one_line
@@ -67,6 +68,9 @@ def check_logs(entry: Entry, context: Context) -> list[Finding]:
         context.notes.append(note)
     if note := _code_note([log for _, log in logs]):
         context.notes.append(note)
+    for _, log in logs:
+        if len(log.panels) <= MAX_PANELS and (note := hidden_fall(log)):
+            context.notes.append(on_one_line(note))
     if logs and not findings:
         try:
             recipe_stability([run_curves_of(log) for _, log in logs], resamples=1)

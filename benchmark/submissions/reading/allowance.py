@@ -25,6 +25,7 @@ _RANGE = 120
 _UPDATE = 350
 _NUMBER = 30
 _VALIDATION = 2_300
+_RESUME = 700
 _POINT = 16
 _CURVE = 600
 
@@ -66,8 +67,9 @@ class Allowance:
             Rejected: There is no more room.
         """
         start = log.start
-        facts = (start.configuration, start.engine, start.versions, start.plugins)
-        weight = sum(map(_values, facts))
+        facts = [start.configuration, start.engine, start.versions, start.plugins]
+        facts += [part for line in log.resumes for part in (line.engine, line.versions)]
+        weight = sum(map(_values, facts)) + _RESUME * len(log.resumes)
         weight += _VALIDATION * len(log.validations)
         self._take(weight + sum(_UPDATE + _NUMBER * len(line.values) for line in log.updates))
 

@@ -19,6 +19,7 @@ from benchmark.submissions.format.schema import Checkpoint, StoredFile, Submissi
 from benchmark.submissions.reading.allowance import Allowance
 from benchmark.submissions.reading.folder import (
     MAX_MANIFEST,
+    coerced,
     plain_json,
     read_content,
     read_plain,
@@ -179,7 +180,7 @@ def _read_manifest(folder: Path, name: str) -> Manifest:
     with as_finding(name, "", REMAKE):
         manifest = parse_manifest(content, name)
     given = _plain(content, name, "")
-    if (place := _coerced(given, manifest.model_dump(mode="json"))) is not None:
+    if (place := coerced(given, manifest.model_dump(mode="json"))) is not None:
         problem = "has the wrong type"
         raise Rejected(Finding(name, place, problem, REMAKE))
     return manifest
@@ -207,24 +208,6 @@ def _plain(content: bytes, name: str, where: str) -> Any:
         raise Rejected(Finding(name, where, str(error), REMAKE)) from error
 
 
-def _coerced(given: Any, read: Any, place: str = "") -> str | None:
-    """Where a value was read as one of another type, such as the text "1" as the number 1.
-
-    Returns:
-        The field; None if there is none. What a file leaves out has been filled in.
-    """
-    if isinstance(given, dict) and isinstance(read, dict):
-        pairs = [(key, given[key], read.get(key)) for key in given]
-    elif isinstance(given, list) and isinstance(read, list) and len(given) == len(read):
-        pairs = [(str(n), *both) for n, both in enumerate(zip(given, read, strict=True))]
-    else:
-        types = {type(given), type(read)}
-        same = len(types) == 1 or types == {int, float}
-        return None if same and given == read else place
-    found = (_coerced(one, other, f"{place}.{key}" if place else key) for key, one, other in pairs)
-    return next((where for where in found if where is not None), None)
-
-
 def _read_log(folder: Path, file: StoredFile, allowance: Allowance) -> TrainingLog:
     fix = "send the log exactly as written by the trainer"
     content = b"".join(read_content(folder, file))
@@ -232,5 +215,8 @@ def _read_log(folder: Path, file: StoredFile, allowance: Allowance) -> TrainingL
         log = parse_training_log(content, Path(file.path))
         allowance.add(log)
     for number, line in enumerate(lines_of([content], MAX_LINE), 1):
-        _plain(line, file.path, f"line {number}")
+        given = _plain(line, file.path, f"line {number}")
+        if number == 1 and type(given["schema_version"]) is not int:
+            problem = "has the wrong type"
+            raise Rejected(Finding(file.path, "line 1, schema_version", problem, fix))
     return log

@@ -127,8 +127,8 @@ def read_submission(folder: Path) -> Submission:
     content = read_plain(folder, SUBMISSION, MAX_SUBMISSION)
     try:
         # pydantic takes the last of two fields with one name; here there must be one.
-        plain_json(content.decode("utf-8"))
-        return Submission.model_validate_json(content)
+        given = plain_json(content.decode("utf-8"))
+        submission = Submission.model_validate_json(content)
     except ValidationError as error:
         fault = faults_of(error, Submission)[0]
         finding = Finding(SUBMISSION, fault.field, fault.problem, "see schema.json")
@@ -140,6 +140,9 @@ def read_submission(folder: Path) -> Submission:
         raise Rejected(Finding(SUBMISSION, "", problem, "see schema.json")) from None
     except ValueError as error:
         raise Rejected(Finding(SUBMISSION, "", f"is not valid JSON: {error}", "fix it")) from error
+    if (place := coerced(given, submission.model_dump(mode="json"))) is not None:
+        raise Rejected(Finding(SUBMISSION, place, "has the wrong type", "see schema.json"))
+    return submission
 
 
 def plain_json(content: str | bytes) -> Any:
@@ -156,6 +159,24 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         raise ValueError("a field appears twice")
     return found
+
+
+def coerced(given: Any, read: Any, place: str = "") -> str | None:
+    """Where a value was read as one of another type, such as the text "1" as the number 1.
+
+    Returns:
+        The field; None if there is none. What a file leaves out has been filled in.
+    """
+    if isinstance(given, dict) and isinstance(read, dict):
+        pairs = [(key, given[key], read.get(key)) for key in given]
+    elif isinstance(given, list) and isinstance(read, list) and len(given) == len(read):
+        pairs = [(str(n), *both) for n, both in enumerate(zip(given, read, strict=True))]
+    else:
+        types = {type(given), type(read)}
+        same = len(types) == 1 or types == {int, float}
+        return None if same and given == read else place
+    found = (coerced(one, other, f"{place}.{key}" if place else key) for key, one, other in pairs)
+    return next((where for where in found if where is not None), None)
 
 
 def read_plain(folder: Path, name: str, limit: int = MAX_PLAIN) -> bytes:

@@ -63,6 +63,11 @@ def check_schedule(log: TrainingLog) -> Iterator[Finding]:
             problem = f"has update {line.update} in place of {expected}"
             yield Finding(file, f"update {expected}", problem, "send the log without gaps")
             return
+    if len(log.resumes) > len(log.updates) + len(log.validations):
+        # A session that has written nothing else leaves no such line.
+        problem = f"continues {len(log.resumes):,} times, more often than it has other lines"
+        yield Finding(file, "", problem, AS_WRITTEN)
+        return
     last = len(log.updates)
     if last > schedule.updates:
         problem = f"ends at update {last}, but the configuration says {schedule.updates}"

@@ -93,6 +93,9 @@ def test_logs_take_what_they_are_weighed_as() -> None:
     assert alone(_logs, [update_line(n) for n in range(1, 5_000)]) < 1.2 * LIMIT / MIB
     assert alone(_logs, [validation_line(n) for n in range(1, 2_000)]) < 1.2 * LIMIT / MIB
     assert alone(_logs, [], [[]] * 10_000) < 1.2 * LIMIT / MIB
+    resume = {"kind": "resume", "update": 0, "engine": {}, "versions": {}}
+    assert alone(_logs, [resume] * 5_000) < 1.2 * LIMIT / MIB
+    assert alone(_logs, [{**resume, "engine": {"x": [[]] * 10_000}}]) < 1.2 * LIMIT / MIB
 
 
 def _logs(lines: list[dict[str, Any]], configured: object = None) -> float:

@@ -6,7 +6,8 @@ from typing import Any
 
 from tests.benchmark.submissions.tampering.forged_logs import LOG, update, updates, validations
 from tests.benchmark.submissions.tampering.forged_models import COMMIT, both, model
-from tests.benchmark.submissions.tampering.forged_trainings import Lines, logs
+from tests.benchmark.submissions.tampering.forged_texts import about
+from tests.benchmark.submissions.tampering.forged_trainings import Lines, logs, start
 from tests.benchmark.submissions.tampering.forgery import Forgery
 from tests.support.submissions.small import Copy, Json
 
@@ -131,7 +132,26 @@ def run(**changes: Any) -> Callable[[Copy], None]:
     return lambda copy: copy.manifest(lambda fields: fields.update(changes))
 
 
+def resumed(lines: Lines) -> Lines:
+    """Sessions that made nothing."""
+    line = {"kind": "resume", "update": 0, "engine": {}, "versions": {}}
+    return [lines[0], *[line] * len(lines), *lines[1:]]
+
+
 FORGERIES = [
+    Forgery(
+        "a version that is true",
+        "policy",
+        about(schema_version=True),
+        "submission.json, schema_version: has the wrong type",
+    ),
+    Forgery(
+        "a log's version that is true",
+        "trained",
+        start(schema_version=True),
+        f"{LOG}, line 1, schema_version: has the wrong type",
+    ),
+    Forgery("sessions of nothing", "trained", logs(resumed), "continues 42 times, more often than"),
     *(
         Forgery(f"hub model {name!r}", "trained", hub(name), NOT_A_NAME)
         for name in (
