@@ -7,11 +7,13 @@ import pytest
 import yaml
 
 from baselines.tracks import registry
-from benchmark.cli.from_baselines import method_fault, rate_fault
+from benchmark.cli.from_baselines import method_fault, rate_fault, train_command
 from benchmark.submissions.check import check_submission, read_accepted
 from benchmark.submissions.checks.context import Context
 from benchmark.submissions.checks.tracks import track_of
 from benchmark.track_schema import Track
+from leaderboard.board.build import shown_of
+from tasks.seeding import sha256_text
 from tests.benchmark.submissions.conftest import Copies
 from tests.support.submissions.on_tracks import TRACK, Change, on_track
 from tests.support.submissions.small import INITS, SEEDS, Copy
@@ -234,6 +236,35 @@ def test_a_plugin_excuses_only_choices_of_its_own(
     found = problems(copy, TRACK)
     assert len(found) == 2
     assert all(said in text for text in found), found
+
+
+@pytest.mark.parametrize("name", ["rank.py", "rank", "package.rank"])
+def test_a_check_and_a_row_of_the_board_run_no_code_of_an_entry(
+    name: str, copies: Copies, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even where Python would find it, under the name that the log gives."""
+    place, ran = tmp_path / "here", tmp_path / "ran"
+    (place / "package").mkdir(parents=True)
+    for file in ("rank.py", "package/__init__.py", "package/rank.py"):
+        (place / file).write_text(f"open({str(ran)!r}, 'w').close()\n")
+    monkeypatch.chdir(place)
+    monkeypatch.syspath_prepend(place)
+    code = sha256_text((place / "rank.py").read_text())
+
+    def change(line: Line) -> None:
+        ranked(advantage={"name": "rank"}, learner={"name": "rank"})(line)
+        line["plugins"] = {name: code}
+
+    copy = on_track(copies("trained"), change)
+    copy.about(lambda about: about["method"].update(recipe="ranked"))
+    tracks = {TRACK.name: TRACK}
+    context = Context(INITS, tracks=tracks, method_fault=method_fault, rate_fault=rate_fault)
+    verdict = check_submission(copy.folder, context)
+    assert verdict.accepted and verdict.entry is not None
+    row = shown_of(verdict, verdict.entry, {}, train_command).row
+    assert row.plugins == (name,)
+    assert "training needs the code of its plug-ins" in row.checkpoints[0].commands[0]
+    assert not ran.exists()
 
 
 def test_a_custom_learner_is_a_method_of_its_own(copies: Copies) -> None:
