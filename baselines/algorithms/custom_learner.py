@@ -1,8 +1,10 @@
 """Learners of users' own: what the four choices cannot express, by name in a recipe."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import Any, ClassVar, Literal, get_origin
 
-from baselines.algorithms.part import Choice
+from baselines.algorithms.part import Choice, own_code
 
 
 class CustomLearner(Choice):
@@ -27,3 +29,40 @@ class CustomLearner(Choice):
         if named and not isinstance(getattr(cls, "learner", None), type):
             raise ValueError(f"{cls.__qualname__} lacks learner = CLASS, a subclass of Learner")
         super().__pydantic_init_subclass__(**options)
+
+
+@contextmanager
+def code_of_learner(chosen: CustomLearner | None) -> Iterator[None]:
+    """Say in one line what the code of a custom learner raises.
+
+    Args:
+        chosen: The recipe's; None for the shipped learner.
+
+    Raises:
+        UserError: It has raised something (`own_code`).
+    """
+    with nullcontext() if chosen is None else own_code(chosen, f"the learner {chosen.name}"):
+        yield
+
+
+def state_of(learner: Any) -> Mapping[str, Any]:
+    """What a learner (`baselines.learning.learner.Learner`) remembers; empty if nothing.
+
+    Raises:
+        UserError: Its code has raised something, or gives no dictionary.
+    """
+    with code_of_learner(learner.config.learner):
+        state = learner.state_dict()
+        if not isinstance(state, Mapping):
+            raise TypeError(f"state_dict() gives {type(state).__name__} instead of a dictionary")
+    return state
+
+
+def restore_state(learner: Any, state: Mapping[str, Any]) -> None:
+    """Give a learner back what it remembered at a checkpoint.
+
+    Raises:
+        UserError: Its code has raised something.
+    """
+    with code_of_learner(learner.config.learner):
+        learner.load_state_dict(state)

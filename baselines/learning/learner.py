@@ -1,19 +1,19 @@
 """Trains on one rollout: values, advantages, optimizer steps."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from accelerate import Accelerator
 
+from baselines.algorithms.custom_learner import code_of_learner
 from baselines.algorithms.kl import LOG_RATIO_LIMIT, kl
-from baselines.algorithms.part import own_code
+from baselines.algorithms.learner_checks import LearnerChecks
 from baselines.config.run import TrainingRun
-from baselines.config.schema import TrainConfig
 from baselines.learning.adamw import set_learning_rate
 from baselines.learning.estimation import estimate, penalty_share
 from baselines.learning.lora import (
@@ -36,11 +36,7 @@ from baselines.learning.metrics import (
 from baselines.learning.microbatches import RowValues
 from baselines.learning.optimizer_steps import SkippedSteps, Tensors, mini_batches
 from baselines.learning.preparation import load_init, make_updater, memory_advice
-from baselines.learning.sharding import (
-    frozen,
-    full_weights,
-    loaded_once,
-)
+from baselines.learning.sharding import frozen, full_weights, loaded_once
 from baselines.learning.tally import UpdateStats
 from baselines.rollouts.rows import Row
 from tasks.errors import UserError
@@ -53,7 +49,6 @@ log = logging.getLogger(__name__)
 
 REFERENCE_ROWS = 64
 """Rows of an update whose distance to the init is measured where nothing else needs it."""
-
 
 NOTHING_LEARNED: Metrics = {"policy/optimizer_steps": 0, "policy/skipped_steps": 0}
 """Of an update whose rollout left no rows: the policy stays as it is."""
@@ -128,7 +123,8 @@ class Learner:
     Attributes:
         engine_is_exact: What the engine says of rows that were drawn from the current weights is
             what the trainer would say, up to the order of sums; set by whoever knows the engine
-            (`is_exact`).
+            (`preparation.is_exact`).
+        warned: Whether a warning of state that no checkpoint holds was logged.
     """
 
     def __init__(
@@ -142,6 +138,7 @@ class Learner:
         self.accelerator = accelerator
         self.phase = phase
         self.engine_is_exact = False
+        self.warned = False
         self.lora = run.config.optimization.lora
         with memory_advice(run.config.optimization), loaded_once(accelerator):
             needed = run.config.needs_reference or run.config.kl.measured
@@ -201,14 +198,36 @@ class Learner:
             number: Of the update, from 1.
 
         Raises:
-            UserError: Memory ran out.
+            UserError: Memory ran out, or a step of a custom learner returns the wrong thing.
         """
-        plan = self.plan(rows, number)
-        values = self.values(rows, plan, number)
-        advantages = self.advantages(rows, values)
-        stats = self.steps(rows, plan, values, advantages)
+        checks = LearnerChecks(self)
+        plan = checks.plan(self.plan(rows, number), len(rows))
+        values = checks.given(self.values(rows, plan, number), ModelValues, "values")
+        advantages = checks.given(self.advantages(rows, values), Advantages, "advantages")
+        if type(self).advantages is not Learner.advantages:
+            known = _all([*values.old, *values.entropies, *values.critic, *values.reference])
+            sound = all(bool(each.isfinite().all()) for each in known)
+            checks.of_tokens(advantages.of_tokens, [len(row.response_ids) for row in rows], sound)
+        stats = checks.given(self.steps(rows, plan, values, advantages), UpdateStats, "steps")
         metrics = self.metrics(rows, values, advantages, stats, number)
-        return Learned(plan, advantages, stats, metrics)
+        return Learned(plan, advantages, stats, checks.given(metrics, dict, "metrics"))
+
+    def state_dict(self) -> Mapping[str, Any]:
+        """What a subclass remembers from one update to the next, for checkpoints; nothing here.
+
+        Returns:
+            Tensors, numbers, strings, and lists and dictionaries of them, by name; the same in all
+            processes.
+        """
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take back what `state_dict` gave, when a run is resumed; not called if that was nothing.
+
+        Args:
+            state: With tensors on the CPU.
+        """
+        del state
 
     def plan(self, rows: Sequence[Row], number: int) -> list[list[int]]:
         """Row numbers of each optimizer step of an update (from 1).
@@ -403,39 +422,27 @@ def make_learner(
             own = custom.learner.__qualname__
             raise UserError(f"the learner {custom.name}: {own} is not a subclass of Learner")
         chosen = custom.learner
-    with _code_of_learner(run.config):
+    with code_of_learner(custom):
         return (chosen or Learner)(run, accelerator, phase)
 
 
 def learn_from(learner: Learner, rows: Sequence[Row], number: int) -> Learned:
-    """See `Learner.learn`, of which a custom learner may have another one.
+    """Call `Learner.learn`, which a custom learner may override, and check the result.
 
     Raises:
-        UserError: Memory ran out, the result is none, a metric is not one of a log, or the code of
-            a custom learner has raised something.
+        UserError: Memory ran out, a metric is not one of a log, or the code of a custom learner
+            raised an error or returns the wrong thing.
     """
-    with _code_of_learner(learner.config):
-        learned = learner.learn(rows, number)
-    own = f"{type(learner).__qualname__}.learn"
-    if not isinstance(learned, Learned):
-        raise UserError(f"{own} returns {type(learned).__name__}, not Learned")
+    checks = LearnerChecks(learner)
+    with code_of_learner(learner.config.learner):
+        learned = checks.given(learner.learn(rows, number), Learned, "learn")
     if missing := [name for name in NOTHING_LEARNED if name not in learned.metrics]:
-        raise UserError(f"the metrics of {own} lack {', '.join(missing)}")
+        raise UserError(f"the metrics of {type(learner).__qualname__}.learn lack {missing[0]}")
+    if type(learner).state_dict is Learner.state_dict and not learner.warned:
+        learner.warned = checks.warn_of_lost_state()
     return replace(learned, metrics=loggable(learned.metrics))
 
 
 def _all(values: Tensors) -> list[torch.Tensor]:
     """Values that are known of all rows."""
     return [value for value in values if value is not None]
-
-
-@contextmanager
-def _code_of_learner(config: TrainConfig) -> Iterator[None]:
-    """Say in one line what the code of a custom learner raises.
-
-    Raises:
-        UserError: It has raised something (`own_code`).
-    """
-    chosen = config.learner
-    with nullcontext() if chosen is None else own_code(chosen, f"the learner {chosen.name}"):
-        yield

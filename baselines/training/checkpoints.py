@@ -7,6 +7,7 @@ from a folder that somebody else made.
 
 import contextlib
 import errno
+import io
 import json
 import shutil
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,7 @@ from accelerate import Accelerator
 from accelerate.utils import RNG_STATE_NAME, load
 from safetensors.torch import load_file, save_file
 
+from baselines.algorithms.custom_learner import restore_state, state_of
 from baselines.config.run import PLUGIN
 from baselines.learning.lora import has_updates, merged, write_updates
 from baselines.learning.sharding import full_weights, is_sharded
@@ -37,6 +39,7 @@ LAST, BEST = "last", "best"
 ADAPTER = "adapter"
 _CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _STATE, _FACTS, _OLDER = "state", "training_state.json", "older_policy.safetensors"
+_LEARNER = "learner.pt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,7 @@ def save_last(
     folder: Path,
     state: TrainingState,
     older: dict[str, torch.Tensor] | None = None,
+    learner: Any = None,
 ) -> None:
     """Replace the last checkpoint.
 
@@ -90,9 +94,11 @@ def save_last(
         folder: The run's folder.
         state: Where the run is.
         older: Weights of the older policy of cross-policy sampling, if any.
+        learner: A `Learner` that may remember something (`state_dict`).
 
     Raises:
-        UserError: The disk is full or failed; the one before is still there.
+        UserError: The disk is full or failed, or what the learner remembers cannot be kept; the one
+            before is still there.
     """
     with _writing(folder, LAST, "checkpoint"):
         fresh = _fresh(accelerator, folder, LAST)
@@ -104,6 +110,8 @@ def save_last(
                 # Tied weights are one tensor under two names, which safetensors does not take.
                 copies = {name: value.cpu().clone().contiguous() for name, value in older.items()}
                 save_file(copies, fresh / _STATE / _OLDER)
+            if learner is not None and (remembered := state_of(learner)):
+                (fresh / _STATE / _LEARNER).write_bytes(_packed(remembered))
             # The facts say that the rest is whole: they come when it is on the disk.
             sync_tree(fresh)
             facts = json.dumps(asdict(state), indent=1) + "\n"
@@ -186,8 +194,33 @@ def _difference(name: str, there: object, now: object) -> str:
     return f"the code of {name} differs: {before}, now {after}"
 
 
-def load_last(accelerator: Accelerator, folder: Path) -> dict[str, torch.Tensor] | None:
-    """Put weights, optimizers and generators back; give the older policy's weights, if any.
+def _packed(state: Mapping[str, Any]) -> bytes:
+    """What a learner remembers, as a file that can be read without running code.
+
+    Raises:
+        UserError: There is something else in it than `Learner.state_dict` may give.
+    """
+    content = io.BytesIO()
+    try:
+        torch.save(dict(state), content)
+        torch.load(io.BytesIO(content.getvalue()), weights_only=True)
+    # Pickles raise anything.
+    except Exception as error:
+        raise UserError(
+            "state_dict() of the learner gives something that a checkpoint cannot hold; it may "
+            "hold tensors, numbers, strings, and lists and dictionaries of them: "
+            f"{first_line(error)}"
+        ) from error
+    return content.getvalue()
+
+
+def load_last(
+    accelerator: Accelerator, folder: Path, learner: Any = None
+) -> dict[str, torch.Tensor] | None:
+    """Put weights, optimizers, generators and what the learner remembers back.
+
+    Returns:
+        The older policy's weights, if any.
 
     It may have been written by another number of processes: no result depends on the generators of
     those that were not there.
@@ -206,7 +239,9 @@ def load_last(accelerator: Accelerator, folder: Path) -> dict[str, torch.Tensor]
         if own in generators or not generators or accelerator.process_index < len(generators):
             load(own)
         accelerator.load_state(str(saved))
-        return load_file(path) if path.exists() else None
+        older = load_file(path) if path.exists() else None
+        known = saved / _LEARNER
+        remembered = torch.load(known, "cpu", weights_only=True) if known.exists() else None
     # Every format of its files has errors of its own, and damaged pickles raise anything.
     except Exception as error:
         reason = first_line(error)
@@ -216,6 +251,9 @@ def load_last(accelerator: Accelerator, folder: Path) -> dict[str, torch.Tensor]
             "temporarily: keep it and run the same command again. If a file in it is damaged, "
             "start the run again with another --out"
         ) from error
+    if learner is not None and remembered is not None:
+        restore_state(learner, remembered)
+    return older
 
 
 def check_format(folder: Path, wanted: bool) -> None:

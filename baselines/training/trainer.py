@@ -382,7 +382,8 @@ class Trainer:
         model, state = self.learner.model, replace(self.state, skipped=self.learner.skipped)
         if better:
             save_best(self.accelerator, model, self.chat, self.run.folder)
-        save_last(self.accelerator, model, self.chat, self.run.folder, state, self.older_weights)
+        folder, older = self.run.folder, self.older_weights
+        save_last(self.accelerator, model, self.chat, folder, state, older, self.learner)
         took = time.monotonic() - began
         self.state = replace(self.state, seconds=self.state.seconds + took, checkpoint_seconds=took)
 
@@ -394,7 +395,7 @@ class Trainer:
             if self.accelerator.is_main_process:
                 set_aside(folder / LOG)
             return False
-        self.older_weights = load_last(self.accelerator, folder)
+        self.older_weights = load_last(self.accelerator, folder, self.learner)
         if self.accelerator.is_main_process:
             truncate_after(folder / LOG, state.update, state.validated)
         self.accelerator.wait_for_everyone()

@@ -1,0 +1,129 @@
+"""What the steps of a user's own learner give, checked before shipped code uses it."""
+
+import logging
+from collections.abc import Sequence
+from operator import index
+from typing import Any, TypeVar
+
+import torch
+
+from tasks.errors import UserError
+from tasks.texts import first_line
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class LearnerChecks:
+    """Checks of one update.
+
+    Args:
+        learner: A `baselines.learning.learner.Learner`, in front of the update.
+
+    Attributes:
+        name: What messages call it.
+    """
+
+    def __init__(self, learner: Any) -> None:
+        chosen = learner.config.learner
+        self.name = chosen.name if chosen is not None else type(learner).__qualname__
+        self._learner = learner
+        # Values are kept, so that none that comes later has the identity of one before.
+        self._before = {name: (value, _mark(value)) for name, value in vars(learner).items()}
+
+    def given(self, found: object, kind: type[T], step: str) -> T:
+        """What a step gives.
+
+        Raises:
+            UserError: It has another type than the step's.
+        """
+        if not isinstance(found, kind):
+            given = type(found).__name__
+            raise UserError(f"{self._of(step)} gives {given} instead of {kind.__name__}")
+        return found
+
+    def plan(self, found: object, rows: int) -> list[list[int]]:
+        """Row numbers of each optimizer step.
+
+        Args:
+            found: What `Learner.plan` gives.
+            rows: How many there are.
+
+        Raises:
+            UserError: It is something else, or there is no such row.
+        """
+        what = self._of("plan")
+        try:
+            steps = [list(step) for step in found]  # type: ignore[attr-defined]
+            if any(isinstance(row, bool) for step in steps for row in step):
+                raise TypeError("a bool is not a row number")
+            numbers = [[index(row) for row in step] for step in steps]
+        except TypeError as error:
+            raise UserError(
+                f"{what} has to give a list of optimizer steps, each a list of row numbers: "
+                f"{first_line(error)}"
+            ) from error
+        if wrong := [row for step in numbers for row in step if not 0 <= row < rows]:
+            raise UserError(f"{what} gives the row number {wrong[0]}; rows are 0 to {rows - 1}")
+        return numbers
+
+    def of_tokens(self, found: Sequence[object], lengths: Sequence[int], sound: bool) -> None:
+        """Check that advantages are one finite number for each token.
+
+        Args:
+            found: (T,) per row.
+            lengths: T of every row.
+            sound: Whether what they are made from is finite; else any number will do.
+
+        Raises:
+            UserError: They are something else.
+        """
+        what = self._of("advantages")
+        if len(found) != len(lengths):
+            raise UserError(f"{what} gives {len(found)} rows instead of {len(lengths)}")
+        for row, (each, length) in enumerate(zip(found, lengths, strict=True)):
+            if not isinstance(each, torch.Tensor) or each.shape != (length,):
+                kind = tuple(each.shape) if isinstance(each, torch.Tensor) else type(each).__name__
+                raise UserError(
+                    f"{what} gives {kind} for row {row} instead of a tensor of shape ({length},): "
+                    "one number for each token of response_ids"
+                )
+            if not each.is_floating_point():
+                raise UserError(f"{what} gives {each.dtype} instead of floating-point numbers")
+            if sound and not bool(each.isfinite().all()):
+                raise UserError(f"{what} is not finite for row {row}")
+
+    def warn_of_lost_state(self) -> bool:
+        """Say what a resumed run would not know: attributes that the update has changed.
+
+        Returns:
+            Whether there are any.
+        """
+        lost = [
+            name
+            for name, value in vars(self._learner).items()
+            if name not in self._before
+            or self._before[name][0] is not value
+            or self._before[name][1] != _mark(value)
+        ]
+        if lost and self._learner.accelerator.is_main_process:
+            log.warning(
+                "the learner %s changes %s in an update, but no checkpoint holds it: a resumed run "
+                "would differ from an uninterrupted one; add state_dict() and load_state_dict() to "
+                "%s",
+                self.name,
+                ", ".join(lost[:3]),
+                type(self._learner).__qualname__,
+            )
+        return bool(lost)
+
+    def _of(self, step: str) -> str:
+        return f"{step}() of the learner {self.name}"
+
+
+def _mark(value: object) -> int:
+    """What differs where a value has been changed in place; not all such changes show."""
+    if isinstance(value, torch.Tensor):
+        return value._version
+    return len(value) if isinstance(value, list | dict | set) else 0
