@@ -12,7 +12,7 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from benchmark.fields import Name, Sha256
 from benchmark.flat import flat
-from benchmark.logs.lines import OPEN, Start, TrackClaim, Word
+from benchmark.logs.lines import FREE, OPEN, Start, TrackClaim, Word
 from tasks.seeding import canonical_json, sha256_text
 from tasks.strict import Strict
 from tasks.texts import cut, digest_text
@@ -38,15 +38,6 @@ DIMENSIONS: Final = ("advantage", "clipping", "aggregation", "sampling")
 """The four choices of every recipe."""
 METHOD: Final = (*DIMENSIONS, "learner")
 """Settings that a track leaves to the recipe; logs have a learner only where it is a custom one."""
-FREE: Final = frozenset(
-    {
-        "checkpoint_every",
-        "optimization.gradient_checkpointing",
-        "optimization.micro_batch_tokens",
-        "rollout.concurrency",
-    }
-)
-"""Settings that move no result; no hash and no comparison looks at them."""
 LEARNING_RATE: Final = "optimization.learning_rate"
 
 _MAX_TEXT = 80

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from benchmark.logs.lines import Validation, track_name
+from benchmark.logs.lines import FREE, Validation, track_name
 from benchmark.logs.metrics import METRICS, VALIDATION_METRICS, Metric, metric_of
 from benchmark.logs.training_log import LOG, TrainingLog
 from benchmark.stats.bands import at_common_places
@@ -102,8 +102,8 @@ def curves_of(logs: Sequence[TrainingLog], by: Literal["recipe", "run"] = "recip
 
     Args:
         logs: At least one.
-        by: `recipe` makes one curve of all logs that differ in nothing but the seed, `run` one of
-            every log.
+        by: `recipe` makes one curve of all logs that differ in nothing but the seed and settings
+            that move no result, `run` one of every log.
 
     Raises:
         UserError: A log is there twice, or two logs of one curve have the same seed.
@@ -241,13 +241,14 @@ def _check_one_protocol(what: Plotted, logs: Sequence[TrainingLog]) -> None:
 
 
 def _settings(log: TrainingLog) -> dict[str, Any]:
-    """Everything but the seed that makes two runs differ on purpose, flat."""
+    """Everything but the seed that makes results of two runs differ on purpose, flat."""
     init = log.start.init
     facts = {"task": log.start.task, "init": init.name, "init sha256": init.sha256}
     if log.start.plugins:
         code = sorted(log.start.plugins.items())
         facts["plugins"] = ", ".join(f"{name} {sha256}" for name, sha256 in code)
-    return facts | dict(_flat(log.start.configuration))
+    config = {name: one for name, one in _flat(log.start.configuration) if name not in FREE}
+    return facts | config
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -44,6 +44,15 @@ def _plain_json(facts: dict[str, Any]) -> dict[str, Any]:
 _Facts = Annotated[dict[str, Any], AfterValidator(_plain_json)]
 
 
+FREE: Final = frozenset(
+    {
+        "checkpoint_every",
+        "optimization.gradient_checkpointing",
+        "optimization.micro_batch_tokens",
+        "rollout.concurrency",
+    }
+)
+"""Settings that move no result; no hash and no comparison looks at them."""
 OPEN: Final = "open"
 """What is shown instead of a track's name for runs that are on none."""
 

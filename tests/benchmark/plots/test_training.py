@@ -86,6 +86,14 @@ def test_other_settings_are_another_curve_that_says_so(tmp_path: Path) -> None:
     ]
 
 
+def test_settings_that_move_no_result_make_no_other_curve(tmp_path: Path) -> None:
+    often = {"checkpoint_every": 1, "optimization": {"micro_batch_tokens": 4096, "epochs": 1}}
+    rarely = {"checkpoint_every": 5, "optimization": {"micro_batch_tokens": 8192, "epochs": 1}}
+    lines = [start_line(seed=n, configuration=each) for n, each in enumerate((often, rarely))]
+    (curve,) = curves_of(starts(tmp_path, *lines))
+    assert (curve.label, len(curve.runs)) == ("grpo", 2)
+
+
 def test_runs_are_named_by_as_much_of_their_folders_as_it_takes(tmp_path: Path) -> None:
     logs = [log_of(tmp_path / name, start_line()) for name in ("a/run", "b/run", "b/x.jsonl")]
     assert [c.label for c in curves_of(logs[:2], by="run")] == ["a/run", "b/run"]
