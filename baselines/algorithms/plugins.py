@@ -152,6 +152,8 @@ def _called(name: str) -> str:
         )
     if file and not Path(name).is_file():
         raise UserError(f"--plugin {name} is not a file")
+    if not file and Path(name).name != name and Path(f"{name}.py").is_file():
+        raise UserError(f"--plugin: there is no module {name}; did you mean the file {name}.py?")
     called = Path(name).name if file else name
     try:
         TypeAdapter(PluginName).validate_python(called)

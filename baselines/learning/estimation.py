@@ -99,18 +99,23 @@ def _checked(chosen: Advantage, batch: RowBatch) -> tuple[torch.Tensor, torch.Te
 
 
 def _check_tensor(found: object, what: str, batch: RowBatch, of_tokens: bool, sound: bool) -> None:
-    """Check that something is a tensor of finite numbers, one for each token or row.
+    """Check that something is a CPU's tensor of finite numbers, one for each token or row.
 
     Raises:
         UserError: It is not.
     """
-    wanted, each = (batch.mask.shape, "token") if of_tokens else (batch.mask.shape[:1], "row")
+    mask = batch.mask
+    wanted, each = (mask.shape, "token") if of_tokens else (mask.shape[:1], "row")
     if not isinstance(found, torch.Tensor) or found.shape != wanted:
         kind = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
+        tokens = not of_tokens and isinstance(found, torch.Tensor) and found.shape == mask.shape
+        advice = " (a class that gives one for each token says of_tokens = True)" if tokens else ""
         raise UserError(
             f"{what} gives {kind} instead of a tensor of shape {tuple(wanted)}: one number for "
-            f"each {each}"
+            f"each {each}{advice}"
         )
+    if found.device != mask.device:
+        raise UserError(f"{what} is on the device {found.device}, but rows are on {mask.device}")
     if not found.is_floating_point():
         raise UserError(f"{what} gives {found.dtype} instead of floating-point numbers")
     if sound and not (finite := found.isfinite()).all():

@@ -140,6 +140,8 @@ def test_a_file_without_its_ending_is_named_with_it(
         (tmp_path / name).write_text("")
     with pytest.raises(UserError, match=r"'my_rank'; did you mean the file my_rank\.py\?$"):
         load_plugin("my_rank")
+    with pytest.raises(UserError, match=r"my_rank; did you mean the file .*/my_rank\.py\?$"):
+        load_plugin(str(tmp_path / "my_rank"))
     said = r"there is no shipped recipe 'my_rank'; did you mean the file my_rank\.yaml\?$"
     with pytest.raises(UserError, match=said):
         resolve("my_rank", "tiny", ["sokoban"], [])

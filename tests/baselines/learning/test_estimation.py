@@ -106,6 +106,8 @@ def spread(of_rows: Tensor) -> Tensor:
     [
         (torch.zeros(5, 1), r"gives \(5, 1\) instead of a tensor of shape \(5,\): one number for"),
         (None, "gives NoneType instead of"),
+        (MASK, r"one number for each row \(a class that gives one for each token says of_tokens"),
+        (torch.zeros(5, device="meta"), "is on the device meta, but rows are on cpu"),
         (np.zeros(5), r"gives ndarray instead of a tensor of shape \(5,\)"),
         (torch.zeros(5, dtype=torch.int64), "gives torch.int64 instead of floating-point numbers"),
     ],
