@@ -1,4 +1,4 @@
-"""The optimizer: AdamW, as each device has it best."""
+"""AdamW, in the best implementation for each device."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,17 +14,17 @@ def make_optimizer(
     kind: str = "adamw",
     **constants: Any,
 ) -> torch.optim.Optimizer:
-    """AdamW over parameters.
+    """Create an AdamW optimizer.
 
     Args:
-        parameters: What is trained, in float32.
-        device: Where steps are made. On CUDA they are fused: the default would need room for one
+        parameters: The trained parameters, in float32.
+        device: Where they are. CUDA uses the fused implementation: the default one allocates one
             more copy of the parameters in every step.
-        kind: `adamw`, or `adamw_8bit`, whose moments take 2 bytes a parameter instead of 8.
-        **constants: As `torch.optim.AdamW` takes them.
+        kind: `adamw`, or `adamw_8bit`, whose moments take 2 bytes per parameter instead of 8.
+        **constants: Arguments of `torch.optim.AdamW`.
 
     Raises:
-        UserError: The library of the second kind is not there.
+        UserError: `adamw_8bit` was chosen and torchao is not installed.
     """
     if kind == "adamw":
         fused = True if device.type == "cuda" else None
@@ -41,7 +41,7 @@ def make_optimizer(
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Set the rate of the next steps; torchao's optimizers keep theirs in a tensor."""
+    """Set the learning rate of the next steps; torchao's optimizers store it in a tensor."""
     for group in optimizer.param_groups:
         if isinstance(group["lr"], torch.Tensor):
             group["lr"].fill_(rate)

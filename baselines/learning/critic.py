@@ -45,11 +45,11 @@ class ValueNetwork(torch.nn.Module):
         torch.nn.init.zeros_(self.head.bias)
 
     def forward(self, input_ids: torch.Tensor, **seen: torch.Tensor) -> torch.Tensor:
-        """Values of what follows each token.
+        """Value of the state after each token.
 
         Args:
             input_ids: (rows, W).
-            **seen: Images and positions, as the body takes them.
+            **seen: Images and positions, in the body's format.
 
         Returns:
             (rows, W).
@@ -65,10 +65,9 @@ class Critic:
     Args:
         accelerator: Processes and devices.
         folder: Model folder of the init.
-        learning_rate: Of AdamW, the same in every update: warm-up and schedule are the policy's.
-        clip_range: How far a value may move in one update before its loss is limited.
-        optimization: The optimizer with its decay, limit of gradients, and whether activations are
-            recomputed.
+        learning_rate: AdamW's learning rate, constant: only the policy has warm-up and a schedule.
+        clip_range: How far a value may move in one update before its loss is clipped.
+        optimization: Optimizer, weight decay, gradient clipping and gradient checkpointing.
     """
 
     def __init__(
@@ -79,7 +78,7 @@ class Critic:
         clip_range: float,
         optimization: Optimization,
     ) -> None:
-        # Checkpointing works in a network that is being trained alone.
+        # Gradient checkpointing only works in training mode.
         network = without_dropout(ValueNetwork(folder)).train()
         if optimization.gradient_checkpointing:
             network.body.gradient_checkpointing_enable()
@@ -102,7 +101,7 @@ class Critic:
         self._max_grad_norm = optimization.max_grad_norm
 
     def values(self, batch: PaddedBatch) -> torch.Tensor:
-        """(rows, T) value before each token of the responses, 0 where masked."""
+        """(rows, T) value before each response token, 0 where masked."""
         prefix = batch.prefix_ids.expand(len(batch.input_ids), -1)
         ids, seen = torch.cat([prefix, batch.input_ids], dim=1), batch.seen
         if batch.positions is not None:
@@ -121,7 +120,7 @@ class Critic:
         old_values: Sequence[torch.Tensor | None],
         tokens: int,
     ) -> float | None:
-        """One optimizer step: the mean clipped squared error over all tokens of the step.
+        """Make one optimizer step on the mean clipped squared error over all tokens of the step.
 
         Returns:
             This process's share of the loss; None if its gradient was not finite and the step

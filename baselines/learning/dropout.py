@@ -1,7 +1,7 @@
-"""Turns dropout off: what is learned from must be what the engine has computed.
+"""Turns dropout off, so that the trainer computes the same probabilities as the engine.
 
-A policy is in training mode, since gradient checkpointing works in no other. With dropout, its
-ratios to its own samples would be noise.
+The policy has to be in training mode, because gradient checkpointing requires it. With dropout,
+the ratios on its own samples would be noisy.
 """
 
 from typing import TypeVar
@@ -12,7 +12,7 @@ M = TypeVar("M", bound=nn.Module)
 
 
 def without_dropout(model: M) -> M:
-    """Set every probability of dropout to 0: of modules, and numbers that attention is given.
+    """Set every dropout probability to 0, in modules and in the numbers passed to attention.
 
     Returns:
         The model itself.

@@ -26,17 +26,17 @@ def estimate(
     """Estimate one advantage per token of every row.
 
     Args:
-        config: What is chosen.
+        config: The recipe's choices.
         rows: All rows of a rollout, of all processes.
-        entropies: (T,) per row under the old policy; only EMPG looks at them.
-        values: (T,) per row by the critic; only a `WithCritic` looks at them.
-        distances: (T,) per row, estimated KL to the init; only with KL in the reward.
+        entropies: (T,) per row under the old policy; only EMPG uses them.
+        values: (T,) per row from the critic; only a `WithCritic` uses them.
+        distances: (T,) per row, estimated KL to the init; only used with KL in the reward.
 
     Returns:
         (T,) advantages per row, 0 where masked, and the critic's targets, if there is one.
 
     Raises:
-        UserError: What the advantage gives cannot be used.
+        UserError: The advantage returned something unusable.
     """
     mask = padded([torch.from_numpy(row.response_mask * (not row.masked)) for row in rows]).float()
     in_scores = config.penalty_in == "scores"
@@ -69,10 +69,10 @@ def estimate(
 
 
 def _checked(chosen: Advantage, batch: RowBatch) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """What an advantage gives; a plug-in may return anything.
+    """Call an advantage and check its result, because a plug-in may return anything.
 
     Raises:
-        UserError: It is not what `with_targets` has to give, or the rows have been changed.
+        UserError: The result is not what `with_targets` must return, or the rows were modified.
     """
     parts = {name: part for name, part in vars(batch).items() if name != "anchors"}
     given = [
@@ -81,7 +81,7 @@ def _checked(chosen: Advantage, batch: RowBatch) -> tuple[torch.Tensor, torch.Te
         for tensor in ((part,) if isinstance(part, torch.Tensor) else part)
         if tensor is not None
     ]
-    # Where the policy or the critic is not finite, steps are skipped until the run has diverged.
+    # If the policy or the critic is not finite, steps are skipped until the run counts as diverged.
     sound = all(bool(tensor.isfinite().all()) for _, tensor in given)
     before = [tensor._version for _, tensor in given]
     with own_code(chosen, f"the advantage {chosen.name}"):
@@ -124,10 +124,10 @@ def _check_tensor(found: object, what: str, batch: RowBatch, of_tokens: bool, so
 
 
 def penalty_share(advantages: Sequence[torch.Tensor], without: Sequence[torch.Tensor]) -> float:
-    """How much of the advantages comes from format penalties alone.
+    """Share of the advantages that comes from format penalties alone.
 
-    `sum |A - A0| / (sum |A - A0| + sum |A0|)` over tokens, where A0 is what the same rollout would
-    give without penalties.
+    `sum |A - A0| / (sum |A - A0| + sum |A0|)` over tokens, where A0 are the advantages of the same
+    rollout without penalties.
 
     Args:
         advantages: (T,) per row, 0 where masked.
@@ -144,7 +144,7 @@ def penalty_share(advantages: Sequence[torch.Tensor], without: Sequence[torch.Te
 
 
 def returns_differ(rows: Sequence[Row]) -> bool:
-    """Whether in any group not all rewards, without format penalties, are equal."""
+    """Whether rewards, without format penalties, differ within at least one group."""
     rewards: dict[tuple[str, int], set[float]] = {}
     for row in rows:
         rewards.setdefault((row.task, row.group), set()).add(row.reward)
@@ -152,13 +152,13 @@ def returns_differ(rows: Sequence[Row]) -> bool:
 
 
 def penalties_took_over(shares: Sequence[float | None]) -> bool:
-    """Whether penalties have just become most of the advantages.
+    """Whether penalties have just come to dominate the advantages.
 
     Args:
         shares: `policy/penalty_share` of all updates so far.
 
     Returns:
-        True once for each time that the share stays above one half for three updates.
+        True once each time the share has stayed above one half for three updates.
     """
     above = [share is not None and share > _MOST for share in shares[-_UPDATES_ABOVE - 1 :]]
     return above[-_UPDATES_ABOVE:] == [True] * _UPDATES_ABOVE and above[:-_UPDATES_ABOVE] != [True]

@@ -1,10 +1,10 @@
-"""The last layer in chunks: log-probabilities without the logits of a whole micro-batch.
+"""Computes the last layer in chunks: log-probabilities without a whole micro-batch's logits.
 
-Logits are the largest thing in memory: 65,536 tokens over a vocabulary of 151,936 in float32 are 37
-GiB, several times. Here they exist for some tokens at a time, in the forward and, made again, in
-the backward pass. `torch.nn.functional.linear_cross_entropy` does the same without entropies and
-for losses that are reduced at once, whose gradient it takes in the forward pass; a policy's losses
-need each token's log-probability first.
+Logits dominate memory: 65,536 tokens times a vocabulary of 151,936 in float32 are 37 GiB, and
+several copies exist. Here they exist for one chunk of tokens at a time, and the backward pass
+recomputes them. `torch.nn.functional.linear_cross_entropy` does the same, but without entropies and
+only for losses that are reduced immediately, since it computes the gradient in the forward pass; a
+policy loss needs each token's log-probability first.
 """
 
 from collections.abc import Iterator
@@ -16,20 +16,20 @@ import torch
 from torch import Tensor
 
 DEFAULT_CHUNK: Final = 2048
-"""Tokens whose logits exist at a time on an accelerator: 1.2 GiB each copy at 151,936 tokens."""
+"""Tokens per chunk on an accelerator: 1.2 GiB per copy of the logits at a vocabulary of 151,936."""
 _TRANSFORMED: Final = ("final_logit_softcapping", "logits_scaling", "logit_scale")
-"""Settings of models that change logits after the last layer."""
+"""Model settings that change logits after the last layer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is asked of the next forward pass.
+    """What the next forward pass should compute.
 
     Attributes:
-        places: What picks the M states that predict the drawn tokens out of the states.
-        targets: (M,) the drawn tokens.
-        temperature: Of the distribution that they were drawn from.
-        entropy: Whether entropies are wanted.
+        places: Index that selects the M states that predict the sampled tokens.
+        targets: (M,) the sampled tokens.
+        temperature: Sampling temperature.
+        entropy: Whether to compute entropies.
         entropy_gradient: Whether gradients flow through them.
     """
 
@@ -43,12 +43,12 @@ class Wanted:
 class ChunkedHead:
     """Replaces a last layer's `forward`.
 
-    The layer itself stays where it was: FSDP gathers its weights as before, and a checkpoint has
+    The layer itself stays in place: FSDP gathers its weights as before, and a checkpoint stores
     them under the same name.
 
     Args:
-        layer: The last layer; without a bias.
-        chunk: Tokens whose logits exist at a time.
+        layer: The last layer, without a bias.
+        chunk: Tokens per chunk of logits.
     """
 
     def __init__(self, layer: torch.nn.Linear, chunk: int) -> None:
@@ -59,10 +59,10 @@ class ChunkedHead:
 
     @contextmanager
     def asked(self, wanted: Wanted) -> Iterator[None]:
-        """Within it, a forward pass of the model gives (M, 3) instead of logits.
+        """Within this context, the model's forward pass returns (M, 3) values instead of logits.
 
-        Log-probabilities at the temperature, at temperature 1 (without a gradient), and entropies
-        (0 where not wanted).
+        They are log-probabilities at the sampling temperature, log-probabilities at temperature 1
+        (no gradient), and entropies (0 if not requested).
         """
         self._wanted = wanted
         try:
@@ -71,7 +71,7 @@ class ChunkedHead:
             self._wanted = None
 
     def __call__(self, states: Tensor) -> Tensor:
-        """Logits, or what is asked."""
+        """Compute logits, or the requested values."""
         wanted = self._wanted
         if wanted is None:
             return self._plain(states)
@@ -83,10 +83,10 @@ class ChunkedHead:
 
 
 def use_chunked_head(model: Any, chunk: int) -> bool:
-    """Let a model's last layer work in chunks, before the model is prepared for its processes.
+    """Make a model's last layer work in chunks; call it before the model is prepared.
 
     Returns:
-        Whether it can: not if the layer has a bias, or logits are changed after it.
+        False if this is not possible: the layer has a bias, or the model changes logits after it.
     """
     layer = model.get_output_embeddings()
     config = model.config.get_text_config(decoder=True)
@@ -97,13 +97,13 @@ def use_chunked_head(model: Any, chunk: int) -> bool:
         or getattr(layer, "bias", None) is not None
     ):
         return False
-    # An attribute, since a module of its own would give the weights another name.
+    # An attribute, because a separate module would rename the weights.
     vars(layer)["forward"] = ChunkedHead(layer, chunk)
     return True
 
 
 def chunked_head(model: Any) -> ChunkedHead | None:
-    """The chunked head of a model, perhaps wrapped; None if it has the usual one."""
+    """The chunked head of a model, which may be wrapped; None if it has an ordinary head."""
     layer = getattr(model, "module", model).get_output_embeddings()
     head = getattr(layer, "forward", None)
     return head if isinstance(head, ChunkedHead) else None
@@ -112,14 +112,14 @@ def chunked_head(model: Any) -> ChunkedHead | None:
 def token_values(
     states: Tensor, weight: Tensor, wanted: Wanted, chunk: int, dtype: torch.dtype
 ) -> Tensor:
-    """(M, 3) of states (M, H) and weights (V, H); see `ChunkedHead.asked`.
+    """(M, 3) values from states (M, H) and weights (V, H); see `ChunkedHead.asked`.
 
     Args:
-        states: That predict the drawn tokens.
-        weight: Of the last layer.
-        wanted: What is asked; its places count no more.
-        chunk: Tokens whose logits exist at a time.
-        dtype: Of the products.
+        states: The states that predict the sampled tokens.
+        weight: Weight of the last layer.
+        wanted: What to compute; its `places` are ignored.
+        chunk: Tokens per chunk of logits.
+        dtype: Type of the matrix products.
     """
     values: Any = _TokenValues.apply  # torch's stubs lack its type.
     found: Tensor = values(states, weight, wanted, chunk, dtype)
@@ -127,11 +127,11 @@ def token_values(
 
 
 class _TokenValues(torch.autograd.Function):
-    """`token_values`.
+    """Implements `token_values`.
 
-    With p the probabilities at temperature T and H their entropy, a logit's derivatives are
-    `(1[drawn] - p) / T` of the log-probability and `-p (log p + H) / T` of the entropy. The
-    gradient of the weights is summed over chunks in at least float32.
+    With p the probabilities at temperature T and H their entropy, the derivatives with respect to a
+    logit are `(1[drawn] - p) / T` for the log-probability and `-p (log p + H) / T` for the entropy.
+    The weight gradient is summed over chunks in at least float32.
     """
 
     @staticmethod
@@ -166,14 +166,14 @@ class _TokenValues(torch.autograd.Function):
 
 
 def _logits(states: Tensor, weight: Tensor) -> Tensor:
-    """(m, V) in at least float32; the product in the weights' type."""
+    """(m, V) logits in at least float32; the product is computed in the weights' type."""
     with torch.autocast(states.device.type, enabled=False):
         logits = states.to(weight.dtype) @ weight.t()
     return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
 
 def _values(logits: Tensor, targets: Tensor, wanted: Wanted) -> Tensor:
-    """(m, 3) of a chunk."""
+    """(m, 3) values of a chunk."""
     plain = -torch.nn.functional.cross_entropy(logits, targets, reduction="none")
     tempered, entropy = plain, torch.zeros_like(plain)
     if wanted.temperature != 1.0:
@@ -186,7 +186,7 @@ def _values(logits: Tensor, targets: Tensor, wanted: Wanted) -> Tensor:
 
 
 def _slopes(logits: Tensor, targets: Tensor, gradient: Tensor, wanted: Wanted) -> Tensor:
-    """(m, V): what the logits of a chunk get of the gradient (m, 3) of its values."""
+    """(m, V) gradient of a chunk's logits from the gradient (m, 3) of its values."""
     of_drawn, of_entropy = gradient[:, 0, None], gradient[:, 2, None]
     log_probs = (logits / wanted.temperature).log_softmax(-1)
     probs = log_probs.exp()

@@ -1,4 +1,4 @@
-"""Rows with images: what a model's `forward` takes beside token ids."""
+"""Rows with images: what a model's `forward` takes besides token ids."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ class RowImages:
     """The images of some rows.
 
     Attributes:
-        pixel_values: (patches, values of a patch), in the order of the images.
-        image_grid_thw: (images, 3) their sizes in patches.
-        positions: For each row, (3, tokens): in time, in rows and in columns of an image.
+        pixel_values: (patches, values per patch), in the order of the images.
+        image_grid_thw: (images, 3) image sizes in patches.
+        positions: (3, tokens) per row: temporal, height and width positions.
     """
 
     pixel_values: torch.Tensor
@@ -38,13 +38,13 @@ class RowImages:
 
 
 def freeze_vision(model: torch.nn.Module) -> None:
-    """Leave the image side of a model as it is.
+    """Freeze the vision part of a model.
 
     Args:
-        model: Perhaps wrapped for several processes.
+        model: The model; it may be wrapped for several processes.
 
     Raises:
-        UserError: It has none.
+        UserError: It has no vision part.
     """
     sides = [getattr(part, "visual", None) for part in model.modules()]
     side = next((each for each in sides if isinstance(each, torch.nn.Module)), None)
@@ -58,13 +58,13 @@ class ImageReader:
     """Reads the images of rows for a model.
 
     Args:
-        folder: Of the init, for its image processor.
-        model: The policy, perhaps wrapped for several processes; for its rule of positions.
+        folder: The init's folder, for its image processor.
+        model: The policy, for its position rule; it may be wrapped for several processes.
     """
 
     def __init__(self, folder: Path, model: Any) -> None:
         self._folder = folder
-        # Adapters and wrappers stand around it.
+        # It may be inside adapters and wrappers.
         self._rule = next(
             (part.get_rope_index for part in model.modules() if hasattr(part, "get_rope_index")),
             None,
@@ -80,17 +80,17 @@ class ImageReader:
         return vision_of(self._folder)
 
     def input_ids(self, row: Row) -> Ids:
-        """A row's token ids as a model reads them; a sampled placeholder is `sampled_token`."""
+        """A row's token ids as the model reads them; a sampled placeholder is `sampled_token`."""
         token = self.vision.image_token
         sampled = np.where(row.response_ids == token, sampled_token(token), row.response_ids)
         return np.concatenate([row.prompt_ids, sampled])
 
     def tree_ids(self, row: Row, numbers: dict[str, int]) -> Ids:
-        """A row's token ids for a prefix tree: instead of placeholders, an image's own number.
+        """A row's token ids for a prefix tree: each image's number replaces its placeholders.
 
         Args:
             row: The row.
-            numbers: Of each image by its hash, from `IMAGES` on; new ones are added.
+            numbers: Number of each image by its hash, starting at `IMAGES`; new ones are added.
         """
         ids = self.input_ids(row)
         for (begin, end), image in zip(self._runs(row), row.images, strict=True):
@@ -98,11 +98,11 @@ class ImageReader:
         return ids
 
     def see(self, rows: Sequence[Row], shown: Sequence[Image]) -> RowImages:
-        """Read images.
+        """Process images and compute positions.
 
         Args:
-            rows: Whose positions are wanted.
-            shown: The images, in the order of their placeholders; all that the rows have.
+            rows: The rows to compute positions for.
+            shown: All images of the rows, in the order of their placeholders.
         """
         looked: dict[str, dict[str, torch.Tensor]] = {}
         for image in shown:
@@ -117,7 +117,7 @@ class ImageReader:
     def _positions(
         self, row: Row, looked: dict[str, dict[str, torch.Tensor]]
     ) -> npt.NDArray[np.int64]:
-        """(3, tokens) of a row."""
+        """(3, tokens) positions of a row."""
         if not row.images:
             return np.tile(np.arange(row.length), (3, 1))
         ids = torch.from_numpy(np.concatenate([row.prompt_ids, row.response_ids]))[None].long()
@@ -132,7 +132,7 @@ class ImageReader:
         return found
 
     def _runs(self, row: Row) -> list[tuple[int, int]]:
-        """Where the placeholders of each image of a row begin and end."""
+        """Start and end of each image's placeholders in a row."""
         if not row.images:
             return []
         places = np.flatnonzero(row.prompt_ids == self.vision.image_token)

@@ -48,20 +48,20 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 REFERENCE_ROWS = 64
-"""Rows of an update whose distance to the init is measured where nothing else needs it."""
+"""Rows per update whose KL to the init is measured only for the log."""
 
 NOTHING_LEARNED: Metrics = {"policy/optimizer_steps": 0, "policy/skipped_steps": 0}
-"""Of an update whose rollout left no rows: the policy stays as it is."""
+"""Metrics of an update whose rollout has no rows and so leaves the policy unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelValues:
-    """What the models say of all rows before the first step; (T,) per row, None where not needed.
+    """Model outputs for all rows before the first step; (T,) per row, None where not needed.
 
     Attributes:
         old: Log-probabilities under the policy, at the rollout's temperature.
-        plain: The same at temperature 1, of rows that the trainer has run.
-        entropies: Of the policy's distributions.
+        plain: The same at temperature 1, for rows that the trainer ran.
+        entropies: Entropies of the policy's distributions.
         critic: Values before each token; empty without a critic.
         reference: Log-probabilities under the init, at the rollout's temperature.
         plain_reference: The same at temperature 1.
@@ -77,12 +77,12 @@ class ModelValues:
 
 @dataclass(frozen=True, slots=True)
 class Advantages:
-    """What the tokens of all rows are worth.
+    """Advantages of the tokens of all rows.
 
     Attributes:
         of_tokens: (T,) per row, 0 where masked.
-        targets: (T,) per row, the critic's; None without one.
-        penalty_share: How much of them comes from format penalties alone.
+        targets: (T,) per row, the critic's targets; None without a critic.
+        penalty_share: Share of the advantages that comes from format penalties alone.
     """
 
     of_tokens: list[torch.Tensor]
@@ -91,19 +91,19 @@ class Advantages:
 
     @property
     def only_penalties(self) -> bool:
-        """Whether nothing is left without format penalties."""
+        """Whether the advantages come from nothing but format penalties."""
         return self.penalty_share == 1 or not any(bool(each.any()) for each in self.of_tokens)
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What an update did.
+    """Result of an update.
 
     Attributes:
         plan: Row numbers of each optimizer step.
-        advantages: Of all rows.
-        stats: Of the steps of all processes.
-        metrics: For the log's line.
+        advantages: Advantages of all rows.
+        stats: Statistics of the steps of all processes.
+        metrics: Metrics for the log line.
     """
 
     plan: list[list[int]]
@@ -116,9 +116,9 @@ class Learner:
     """The policy with its optimizer, the init, and the critic if there is one.
 
     Args:
-        run: What is to be done.
+        run: The training run.
         accelerator: Processes and devices.
-        phase: Entered around each part of the work, with its name.
+        phase: Context manager entered around each part of the work, with its name.
 
     Attributes:
         engine_is_exact: What the engine says of rows that were drawn from the current weights is
@@ -155,12 +155,12 @@ class Learner:
 
     @property
     def diverged(self) -> bool:
-        """Whether so many steps in a row were not finite that training is to stop."""
+        """Whether enough consecutive steps were not finite that training should stop."""
         return self.updater.diverged
 
     @property
     def skipped(self) -> SkippedSteps:
-        """How many were not finite, up to the last one: what a checkpoint has to know."""
+        """Number of latest consecutive steps that were not finite; part of a checkpoint."""
         return self.updater.skipped
 
     @skipped.setter
@@ -170,24 +170,24 @@ class Learner:
     def weights(
         self, everywhere: bool = True, dtype: torch.dtype = torch.float32, number: int = 0
     ) -> Mapping[str, torch.Tensor]:
-        """The policy's weights by name, as the init names them; all processes must ask.
+        """The policy's weights by the init's names; every process must call this.
 
         Args:
             everywhere: See `full_weights`.
-            dtype: That they are given in.
-            number: Updates that were made.
+            dtype: Type of the returned weights.
+            number: Number of updates so far.
         """
         place = self.accelerator.device if self.run.weights_on_gpu else torch.device("cpu")
         gather = partial(full_weights, self.accelerator, self.model, everywhere, dtype, place=place)
         if not has_updates(self.model):
             return gather()
         seed = stable_seed("hand-over", self.run.seed, number)
-        # Before they leave the GPU: on one thread of a CPU, 4B take more than a minute.
+        # Merge on the GPU: on one CPU thread, 4B parameters take more than a minute.
         merge = merging(self.model, updates_of(self.model), dtype, seed)
         return without_lora(gather(change=merge))
 
     def set_learning_rate(self, rate: float) -> None:
-        """Set the rate of the policy's next steps."""
+        """Set the learning rate of the policy's next steps."""
         set_learning_rate(self.updater.optimizer, rate)
 
     def learn(self, rows: Sequence[Row], number: int) -> Learned:
@@ -195,7 +195,7 @@ class Learner:
 
         Args:
             rows: All rows of a rollout, of all processes.
-            number: Of the update, from 1.
+            number: Number of the update, from 1.
 
         Raises:
             UserError: Memory ran out, or a step of a custom learner returns the wrong thing.
@@ -232,7 +232,7 @@ class Learner:
     def plan(self, rows: Sequence[Row], number: int) -> list[list[int]]:
         """Row numbers of each optimizer step of an update (from 1).
 
-        Masked rows have a place in a step and are then left out of it, as in the released code.
+        Masked rows are dealt to steps and then dropped from them, as in the released code.
         """
         dealt = mini_batches(len(rows), self.config.optimization, self.run.seed, number)
         counted = ([row for row in step if not rows[row].masked] for step in dealt)
@@ -241,12 +241,12 @@ class Learner:
     def values(
         self, rows: Sequence[Row], plan: Sequence[Sequence[int]], number: int
     ) -> ModelValues:
-        """What the models say of all rows before the first step.
+        """Compute model outputs for all rows before the first step.
 
         Args:
             rows: All rows of a rollout, of all processes.
             plan: Row numbers of each optimizer step.
-            number: Of the update, from 1.
+            number: Number of the update, from 1.
 
         Raises:
             UserError: Memory ran out.
@@ -260,7 +260,7 @@ class Learner:
         return ModelValues(old, plain, entropies, critic, reference, plain_reference)
 
     def advantages(self, rows: Sequence[Row], values: ModelValues) -> Advantages:
-        """What the tokens of all rows are worth, as the recipe chooses."""
+        """Estimate the advantages of all tokens, with the recipe's estimator."""
         config = self.config
         distances: Tensors = [None] * len(rows)
         if config.kl.place == "reward" and config.kl.coef > 0:
@@ -283,12 +283,12 @@ class Learner:
         values: ModelValues,
         advantages: Advantages,
     ) -> UpdateStats:
-        """Make the optimizer steps, with the learning rate as it is.
+        """Make the optimizer steps, at the current learning rate.
 
-        Old log-probabilities that nobody needed before are filled in.
+        Fills in old log-probabilities that were not needed before.
 
         Returns:
-            What the steps of all processes did.
+            Statistics of the steps of all processes.
 
         Raises:
             UserError: Memory ran out.
@@ -309,11 +309,11 @@ class Learner:
         stats: UpdateStats,
         number: int,
     ) -> Metrics:
-        """The numbers of the log's line that are about learning."""
+        """The learning metrics of the log line."""
         plain = list(values.plain)
         for row, log_probs in stats.first_log_probs.items():
             plain[row] = log_probs[: len(rows[row].response_ids)]
-        # Of rows that needed no pass, the engine has said what the policy was.
+        # For rows that needed no forward pass, use the engine's log-probabilities.
         played = [
             said if trainer is None else trainer
             for trainer, said in zip(plain, values.old, strict=True)
@@ -340,11 +340,11 @@ class Learner:
     ) -> tuple[Tensors, Tensors, Tensors]:
         """Old log-probabilities where a step needs them; see `Updater.values_of`.
 
-        The first step's old policy is the current one: its rows need no pass of their own, unless
-        something else asks for them. Nor do rows whose engine has computed just what a pass would
-        (`engine_is_exact`). What it said does not count as the trainer's: the gap between the two
-        is measured on the first step's rows. A first step that is left out says nothing of its
-        rows to the epochs that follow.
+        The first step's old policy is the current one, so its rows need no separate forward pass
+        unless something else uses the result. Rows from an exact engine need none either
+        (`engine_is_exact`). The engine's values do not count as the trainer's: the gap between the
+        two is measured on the first step's rows. A skipped first step provides no old
+        log-probabilities of its rows to later epochs.
         """
         config = self.config
         optimization = config.optimization
@@ -369,7 +369,7 @@ class Learner:
         return old, plain, entropies
 
     def _reference(self, rows: Sequence[Row], number: int) -> tuple[Tensors, Tensors]:
-        """Log-probabilities of the init: of all rows if they matter, else of some for the log.
+        """Log-probabilities of the init, for all rows if needed, else for some, for the log.
 
         At the rollout's temperature, and at 1.
         """
@@ -386,7 +386,7 @@ class Learner:
         return tempered, plain
 
     def _weights(self, rows: Sequence[Row], plain: Tensors) -> Tensors:
-        """Truncated importance weights, trainer over engine, per token."""
+        """Truncated importance weights per token, trainer over engine."""
         cap = self.config.tis_cap
         if cap is None:
             return [None] * len(rows)
@@ -405,16 +405,17 @@ def make_learner(
     phase: Callable[[str], AbstractContextManager[None]],
     chosen: type[Learner] | None = None,
 ) -> Learner:
-    """What learns in a run.
+    """Create a run's learner.
 
     Args:
         run: See `Learner`.
         accelerator: See `Learner`.
         phase: See `Learner`.
-        chosen: Its class; None for the one that the recipe names, or the shipped one.
+        chosen: The learner's class; None for the one that the recipe names, else `Learner`.
 
     Raises:
-        UserError: Memory ran out, or a custom learner is none or has raised something.
+        UserError: Memory ran out, the recipe's custom learner is not a `Learner`, or it raised an
+            exception.
     """
     custom = run.config.learner
     if chosen is None and custom is not None:
@@ -444,5 +445,5 @@ def learn_from(learner: Learner, rows: Sequence[Row], number: int) -> Learned:
 
 
 def _all(values: Tensors) -> list[torch.Tensor]:
-    """Values that are known of all rows."""
+    """Values that every row must have."""
     return [value for value in values if value is not None]

@@ -1,7 +1,7 @@
-"""LoRA by peft: low-rank updates of linear layers are trained, the init's own weights are not.
+"""LoRA with peft: trains low-rank updates of linear layers; the init's weights stay frozen.
 
-The policy is its own reference: with its updates scaled to nothing it says what the init says, so
-no second model is kept.
+The policy is its own reference: with its updates scaled to zero it is the init, so no second model
+is kept.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _ADAPTER: Final = "default"
-"""What peft calls an adapter that has no other name; a part of its tensors' names."""
+"""peft's default adapter name; part of the tensors' names."""
 _WRAPPED: Final = ".base_layer."
 _BASE: Final = f"{_WRAPPED}weight"
 _DOWN, _UP = f".lora_A.{_ADAPTER}.weight", f".lora_B.{_ADAPTER}.weight"
 _SAVED: Final = "base_model.model."
-"""What peft puts before the names in a file."""
+"""Prefix of the names in peft's files."""
 _WEIGHTS: Final = "adapter_model.safetensors"
 
 
 def add_updates(model: "PreTrainedModel", settings: LoRA, seed: int, base: str = "") -> None:
-    """Give every linear layer of a model but the last an update, and freeze all else.
+    """Add an update to every linear layer of a model but the last, and freeze everything else.
 
     Args:
-        model: In float32, and so are the updates; it is changed.
+        model: In float32, as are the updates; modified in place.
         settings: Rank and scale.
-        seed: Of the run: the updates' first halves are drawn from it. The second ones are 0.
-        base: What the model is called in the updates' own file.
+        seed: The run's seed, which initializes the A matrices. The B matrices are 0.
+        base: Name of the base model in the adapter's file.
 
     Raises:
         UserError: peft is not installed, or the model has layers with updates that cannot be merged
@@ -59,7 +59,7 @@ def add_updates(model: "PreTrainedModel", settings: LoRA, seed: int, base: str =
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(stable_seed("lora", seed))
-        # Not peft's own wrapper: the model keeps its class, its parts and their names.
+        # Without peft's wrapper the model keeps its class, its modules and their names.
         inject_adapter_in_model(chosen, model)
     for layer in model.modules():
         if isinstance(layer, LoraLayer) and type(layer.get_base_layer()) is not torch.nn.Linear:
@@ -75,7 +75,7 @@ def add_updates(model: "PreTrainedModel", settings: LoRA, seed: int, base: str =
 
 
 def freeze(model: torch.nn.Module) -> None:
-    """Leave nothing to be trained but updates."""
+    """Freeze everything but the updates."""
     for name, weight in model.named_parameters():
         weight.requires_grad_(name.endswith((_DOWN, _UP)))
 
@@ -87,10 +87,10 @@ def has_updates(model: Any) -> bool:
 
 @contextmanager
 def without_updates(model: Any) -> Iterator[None]:
-    """Within it a model says what its init says."""
+    """Within this context a model computes what its init computes."""
     from peft.tuners.lora import LoraLayer
 
-    # Not by switching the updates off, which also freezes them: FSDP looks only once at what is
+    # Disabling the updates would also freeze them, but FSDP checks only once which weights are
     # trained.
     layers = [layer for layer in model.modules() if isinstance(layer, LoraLayer)]
     for layer in layers:
@@ -103,7 +103,7 @@ def without_updates(model: Any) -> Iterator[None]:
 
 
 def updates_of(model: Any) -> dict[str, torch.Tensor]:
-    """A model's updates by name, whole; all processes must ask."""
+    """A model's updates by name, unsharded; every process must call this."""
     weights: Mapping[str, torch.Tensor] = getattr(model, "module", model).state_dict()
     return {name: whole(weight) for name, weight in weights.items() if name.endswith((_DOWN, _UP))}
 
@@ -111,18 +111,18 @@ def updates_of(model: Any) -> dict[str, torch.Tensor]:
 def merging(
     model: Any, updates: Mapping[str, torch.Tensor], dtype: torch.dtype, seed: int = 0
 ) -> Callable[[str, torch.Tensor], torch.Tensor]:
-    """What makes W + alpha / rank * B A of the weight W of a layer that has an update.
+    """A function that turns a layer's weight W into W + alpha / rank * B A.
 
-    It is added up in float32 on the weight's device.
+    The sum is computed in float32 on the weight's device.
 
     Args:
-        model: Knows alpha and rank; it may be wrapped.
+        model: Its layers hold alpha and rank; it may be wrapped.
         updates: From `updates_of`.
-        dtype: Of the result; bfloat16 is rounded to at random (`rounded_at_random`).
-        seed: Of the rounding, the same on every process.
+        dtype: Type of the result; bfloat16 is rounded stochastically (`rounded_at_random`).
+        seed: Seed of the rounding, the same on every process.
 
     Returns:
-        A function of a weight's name and the weight; weights without an update stay as they are.
+        A function of a weight's name and the weight; it returns a weight without update unchanged.
     """
     config = getattr(model, "module", model).peft_config[_ADAPTER]
     scale = config.lora_alpha / config.r
@@ -141,7 +141,7 @@ def merging(
 
 
 def without_lora(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Weights that were merged, with the names that they have without LoRA."""
+    """Merged weights under the names that they have without LoRA."""
     return {
         name.replace(_WRAPPED, "."): weight
         for name, weight in weights.items()
@@ -155,16 +155,16 @@ def merged(
     dtype: torch.dtype = torch.float32,
     device: torch.device | None = None,
 ) -> dict[str, torch.Tensor]:
-    """Whole weights with their updates added (`merging`), and the names that they have without.
+    """Unsharded weights with their updates added (`merging`), under their names without LoRA.
 
     Args:
         model: See `merging`.
-        weights: Of the model, with the names that they have with LoRA.
+        weights: The model's weights, under their names with LoRA.
         dtype: See `merging`.
-        device: Of the result; None for where the weights are. Few are on both at a time.
+        device: Device of the result; None for the weights' own. Few are on both at a time.
     """
     merge = merging(model, weights, dtype)
-    # Tied names have one tensor, also in the result.
+    # Tied weights stay one tensor.
     made: dict[int, torch.Tensor] = {}
     found: dict[str, torch.Tensor] = {}
     for name, weight in weights.items():
@@ -175,22 +175,22 @@ def merged(
 
 
 def rounded_at_random(values: torch.Tensor, seed: int) -> torch.Tensor:
-    """Round to bfloat16, up or down with the probability that makes the mean right.
+    """Round to bfloat16 stochastically, so that the expected value is exact.
 
-    Updates are small beside the distance of two numbers in bfloat16: with a learning rate of 1e-5,
-    rounding to the nearest leaves 2% of the first update in the weights of a 4B model, and 18% of
-    the tenth (simulated). Rounded at random, all of it is there on the average, and the noise is
-    that of rounding.
+    Updates are small compared with the spacing of bfloat16 numbers: at a learning rate of 1e-5,
+    rounding to nearest keeps 2% of the first update in the weights of a 4B model, and 18% of the
+    tenth (simulated). Stochastic rounding keeps all of it in expectation, at the cost of rounding
+    noise.
 
     Args:
-        values: In float32, finite.
-        seed: Of the draws.
+        values: Finite float32 values.
+        seed: Random seed.
 
     Returns:
-        The same shape; numbers that bfloat16 has stay as they are.
+        The same shape; numbers that bfloat16 can represent are unchanged.
     """
     generator = torch.Generator(values.device).manual_seed(seed)
-    # What bfloat16 cuts off are the lower 16 bits of the magnitude.
+    # bfloat16 drops the lower 16 bits of the magnitude.
     noise = torch.randint(
         0, 2**16, values.shape, generator=generator, dtype=torch.int32, device=values.device
     )
@@ -199,12 +199,12 @@ def rounded_at_random(values: torch.Tensor, seed: int) -> torch.Tensor:
 
 
 def write_updates(model: Any, weights: Mapping[str, torch.Tensor], folder: Path) -> None:
-    """Write the updates alone, as peft and vLLM read them (`eval --lora`).
+    """Write only the updates, in the format that peft and vLLM read (`eval --lora`).
 
     Args:
         model: See `merged`.
         weights: See `merged`.
-        folder: Where to.
+        folder: The output folder.
     """
     folder.mkdir(parents=True)
     getattr(model, "module", model).peft_config[_ADAPTER].save_pretrained(str(folder))

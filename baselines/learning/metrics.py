@@ -19,7 +19,7 @@ from tasks.errors import UserError
 Metrics = dict[str, float | None]
 
 MOST_AT_FIRST = 1e-2
-"""Largest divergence, in nats per token, that rounding can explain before anything was trained."""
+"""Largest divergence before training, in nats per token, that rounding can explain."""
 _ENGINE = (
     "engine/k3",
     "the engine that played differs from the policy",
@@ -41,7 +41,7 @@ _HOST_UNIT = 2**20
 
 
 def update_metrics(tally: UpdateStats) -> Metrics:
-    """`policy/`, `ratio/` and `kl_old/` numbers of all optimizer steps of an update."""
+    """`policy/`, `ratio/` and `kl_old/` metrics over all optimizer steps of an update."""
     ratios = np.concatenate(tally.log_ratios) if tally.log_ratios else np.zeros(0)
     trained_critic = tally.critic_losses or tally.critic_skipped
     of_critic: Metrics = {"critic/skipped_steps": tally.critic_skipped} if trained_critic else {}
@@ -78,12 +78,12 @@ def update_metrics(tally: UpdateStats) -> Metrics:
 
 
 def gathered(tally: UpdateStats, accelerator: Accelerator) -> UpdateStats:
-    """The tallies of all processes as one."""
+    """Combine the tallies of all processes."""
     if accelerator.num_processes == 1:
         return tally
     parts: list[UpdateStats] = gather_object([tally])
     whole = UpdateStats(
-        # Each process has its share of every step's loss, and the norm of the whole gradient.
+        # Each process has its share of every step's loss, but the norm of the full gradient.
         losses=[sum(step) for step in zip(*(part.losses for part in parts), strict=True)],
         grad_norms=tally.grad_norms,
         skipped=tally.skipped,
@@ -104,10 +104,10 @@ def gathered(tally: UpdateStats, accelerator: Accelerator) -> UpdateStats:
 
 
 def engine_metrics(rows: Sequence[Row], trainer: Tensors, version: int) -> Metrics:
-    """`engine/` numbers: how far the engine's log-probabilities are from the trainer's.
+    """`engine/` metrics: how far the engine's log-probabilities are from the trainer's.
 
-    Only of rows that were drawn from exactly the weights that the trainer looked at; `d` is trainer
-    minus engine, per token.
+    Only over rows that were sampled from exactly the trainer's weights; `d` is trainer minus
+    engine, per token.
 
     Args:
         rows: All rows.
@@ -134,7 +134,7 @@ def engine_metrics(rows: Sequence[Row], trainer: Tensors, version: int) -> Metri
 
 
 def init_metrics(rows: Sequence[Row], trainer: Tensors, reference: Tensors) -> Metrics:
-    """`kl_init/` numbers: k3 of the policy to the init, of the rows that both are known of."""
+    """`kl_init/` metrics: k3 from the policy to the init, over rows that have both values."""
     distances, counted = [], []
     for row, log_probs, before in zip(rows, trainer, reference, strict=True):
         if log_probs is not None and before is not None:
@@ -151,13 +151,13 @@ def init_metrics(rows: Sequence[Row], trainer: Tensors, reference: Tensors) -> M
 
 
 def check_first_update(metrics: Mapping[str, float | None]) -> None:
-    """Check that before the first step policy, init and engine said the same of the same tokens.
+    """Check that policy, init and engine agreed on the same tokens before the first step.
 
     Args:
-        metrics: Of the first update. What is missing was not measured.
+        metrics: Metrics of the first update. Missing ones were not measured.
 
     Raises:
-        UserError: They did not; the known causes are named.
+        UserError: They did not; the message names the known causes.
     """
     for name, what, causes in _FIRST:
         value = metrics.get(name)
@@ -170,10 +170,10 @@ def check_first_update(metrics: Mapping[str, float | None]) -> None:
 
 
 def loggable(metrics: Metrics) -> Metrics:
-    """The same metrics; those of a custom learner may have any names.
+    """Check metrics and return them, because a custom learner may use any names.
 
     Raises:
-        UserError: A log cannot hold one.
+        UserError: The log cannot hold one of them.
     """
     if unknown := [name for name in metrics if metric_of(name) is None]:
         raise UserError(
@@ -184,7 +184,7 @@ def loggable(metrics: Metrics) -> Metrics:
 
 
 def engine_gap(number: int, value: float) -> UserError:
-    """What is wrong if engine and policy differ at a later update than the first."""
+    """The error for an engine and a policy that differ after the first update."""
     name, what, causes = _ENGINE
     return UserError(
         f"after update {number} {name} is {value:.3g}, above {MOST_AT_FIRST:g}: {what}, although "
@@ -194,13 +194,13 @@ def engine_gap(number: int, value: float) -> UserError:
 
 
 def staleness_metrics(rows: Sequence[Row], version: int) -> Metrics:
-    """`staleness/` numbers: updates between the weights that drew a row and those it trains."""
+    """`staleness/` metrics: updates between the weights that sampled a row and those it trains."""
     ages = [version - row.versions[0] for row in rows]
     return {"staleness/mean": _mean(ages), "staleness/max": max(ages, default=None)}
 
 
 def memory_metrics() -> Metrics:
-    """`memory/` numbers: peaks since the process began."""
+    """`memory/` metrics: peaks since the process started."""
     gpu = torch.cuda.max_memory_allocated() / 2**30 if torch.cuda.is_available() else None
     host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _HOST_UNIT
     return {"memory/gpu_gib": gpu, "memory/host_gib": host}

@@ -1,10 +1,10 @@
 """Micro-batches: rows as tensors, with shared prefixes computed once.
 
-All prompts of a task begin with the same instructions, the plays of a group with the same task,
-and many prompts are the same altogether. On a CPU rows are packed as a prefix tree: every shared
-token is computed once, and nothing is padded (`pack_rows`). Elsewhere rows of about one length are
-padded, and only the beginning that all of them share is taken out (`split`). Gradients flow through
-what is shared, so that nothing but the time changes.
+All prompts of a task start with the same instructions, the episodes of a group with the same task,
+and many prompts are identical. On a CPU rows are packed as a prefix tree: every shared token is
+computed once, without padding (`pack_rows`). Elsewhere rows of similar length are padded, and only
+the prefix that all of them share is computed once (`split`). Gradients flow through shared
+prefixes, so only the time changes.
 """
 
 from collections.abc import Sequence
@@ -20,20 +20,20 @@ from baselines.rollouts.rows import Row
 from benchmark.engines.transformers.prefix_tree import IMAGES, PrefixTree, by_prefix, pack, take
 
 LEAST_PREFIX = 32
-"""Shared tokens from which on a pass of their own is worth its while."""
+"""Minimum shared tokens for which a separate forward pass pays off."""
 LEAST_ROWS = 4
-"""Likewise, rows."""
+"""Minimum rows for which it pays off."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowValues:
-    """What is known of the rows of a rollout, in the order of the rows.
+    """Values of a rollout's rows, in the order of the rows.
 
     Attributes:
-        advantages: (T,) per row, one number per token of the response.
-        old_log_probs: (T,) per row; None where the current ones are the old ones, which the step
-            then fills in.
-        reference_log_probs: (T,) per row; None where they are not needed.
+        advantages: (T,) per row, one number per response token.
+        old_log_probs: (T,) per row; None where the old policy is the current one, until the step
+            fills them in.
+        reference_log_probs: (T,) per row; None where not needed.
         weights: (T,) per row: truncated importance weights against the engine; None for 1.
     """
 
@@ -48,10 +48,10 @@ class ForwardBatch:
     """Rows of one forward pass.
 
     Attributes:
-        rows: Their numbers within the rollout; -1 for a row that only fills.
-        response_mask: (rows, T) 1 for tokens that the model drew.
+        rows: Row numbers within the rollout; -1 for a filler row.
+        response_mask: (rows, T) 1 for tokens that the model sampled.
         pixel_values: Patches of all images, in the order of their placeholders; None without any.
-        image_grid_thw: (images, 3) their sizes in patches; likewise.
+        image_grid_thw: (images, 3) image sizes in patches; None without any.
     """
 
     rows: tuple[int, ...]
@@ -61,7 +61,7 @@ class ForwardBatch:
 
     @property
     def seen(self) -> dict[str, torch.Tensor]:
-        """What a model's `forward` takes for the images; empty without any."""
+        """The image arguments of a model's `forward`; empty without images."""
         if self.pixel_values is None or self.image_grid_thw is None:
             return {}
         return {"pixel_values": self.pixel_values, "image_grid_thw": self.image_grid_thw}
@@ -72,7 +72,7 @@ class ForwardBatch:
         return int(self.response_mask.shape[1])
 
     def to(self, device: torch.device) -> Self:
-        """The same on another device."""
+        """Copy to another device."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         tensors: dict[str, Any] = {
             name: value.to(device)
@@ -82,7 +82,7 @@ class ForwardBatch:
         return replace(self, **tensors)
 
     def stack(self, values: Sequence[torch.Tensor | None]) -> torch.Tensor:
-        """(rows, T) of values that are kept per row, 0 in the padding."""
+        """Stack per-row values to (rows, T), 0 in the padding."""
         like = next((value for value in values if value is not None), torch.zeros(0))
         stacked = torch.zeros(self.response_mask.shape, dtype=like.dtype)
         for place, row in enumerate(self.rows):
@@ -94,13 +94,13 @@ class ForwardBatch:
 
 @dataclass(frozen=True, slots=True)
 class PaddedBatch(ForwardBatch):
-    """Rows that are padded on the right, behind what all of them begin with.
+    """Rows padded on the right, after their shared prefix.
 
     Attributes:
-        prefix_ids: (P,) tokens that all rows begin with; P may be 0.
-        input_ids: (rows, W) what follows, padded on the right.
+        prefix_ids: (P,) tokens that all rows start with; P may be 0.
+        input_ids: (rows, W) the remaining tokens, padded on the right.
         starts: (rows,) column of `input_ids` where the response begins; at least 1.
-        positions: (3, rows, W) where rows have images; None for texts, which are counted.
+        positions: (3, rows, W) for rows with images; None for text, whose positions are counted.
     """
 
     prefix_ids: torch.Tensor
@@ -111,15 +111,14 @@ class PaddedBatch(ForwardBatch):
 
 @dataclass(frozen=True, slots=True)
 class PackedBatch(ForwardBatch):
-    """Rows that are packed as a prefix tree; see `PrefixTree`.
+    """Rows packed as a prefix tree; see `PrefixTree`.
 
     Attributes:
         ids: (N,) tokens.
-        positions: (N,) their places within the rows; (3, N) where rows have images.
-        nodes: (nodes, 3) of the tree.
-        before: (M,) where the token stands that precedes each drawn token, in the order of
-            `response_mask`.
-        drawn: (M,) the drawn tokens.
+        positions: (N,) token positions within the rows; (3, N) if rows have images.
+        nodes: (nodes, 3) nodes of the tree.
+        before: (M,) index of the token before each sampled token, in the order of `response_mask`.
+        drawn: (M,) the sampled tokens.
     """
 
     ids: torch.Tensor
@@ -135,13 +134,13 @@ MicroBatch = PaddedBatch | PackedBatch
 def pack_rows(
     rows: Sequence[Row], chosen: Sequence[int], tokens: int, reader: ImageReader | None = None
 ) -> list[PackedBatch]:
-    """Deal rows into micro-batches, each packed as a prefix tree.
+    """Split rows into micro-batches, each packed as a prefix tree.
 
     Args:
         rows: All rows of a rollout.
-        chosen: Numbers of those that are wanted.
-        tokens: Limit of the packed tokens of one micro-batch; a longer row is alone.
-        reader: Reads images; None where there are none.
+        chosen: Numbers of the rows to use.
+        tokens: Maximum packed tokens per micro-batch; a longer row gets its own.
+        reader: Reads images; None if there are none.
     """
     sequences = _sequences([rows[row] for row in chosen], reader, {})
     ordered = by_prefix(sequences)
@@ -157,14 +156,14 @@ def pack_rows(
 def _sequences(
     picked: Sequence[Row], reader: ImageReader | None, numbers: dict[str, int]
 ) -> list[npt.NDArray[np.integer]]:
-    """Token ids of rows, for a tree; see `ImageReader.tree_ids`."""
+    """Token ids of rows for a prefix tree; see `ImageReader.tree_ids`."""
     if reader is None:
         return [_ids(row, None) for row in picked]
     return [reader.tree_ids(row, numbers) for row in picked]
 
 
 def _ids(row: Row, reader: ImageReader | None) -> npt.NDArray[np.integer]:
-    """Token ids of a row, as a model reads them."""
+    """Token ids of a row as the model reads them."""
     if reader is not None:
         return reader.input_ids(row)
     return np.concatenate([row.prompt_ids, row.response_ids])
@@ -203,7 +202,7 @@ def _with_images(
     reader: ImageReader,
     numbers: dict[str, int],
 ) -> PackedBatch:
-    """Put the images of a tree in the order in which it has them, and placeholders in its ids."""
+    """Add a tree's images in its order, and put placeholders back into its ids."""
     ids = tree.ids.numpy()
     starts = np.flatnonzero((ids >= IMAGES) & (ids != np.concatenate([[0], ids[:-1]])))
     known = {numbers[image.sha256]: image for row in picked for image in row.images}
@@ -221,7 +220,7 @@ def _with_images(
 
 
 def _masks(picked: Sequence[Row]) -> torch.Tensor:
-    """(rows, T) with zeros behind."""
+    """(rows, T), zero-padded on the right."""
     masks = [torch.from_numpy(row.response_mask).long() for row in picked]
     padded: torch.Tensor = torch.nn.utils.rnn.pad_sequence(masks, batch_first=True)
     return padded
@@ -234,14 +233,14 @@ def split(
     share_prefix: bool,
     reader: ImageReader | None = None,
 ) -> list[PaddedBatch]:
-    """Deal rows of about one length into micro-batches.
+    """Split rows into micro-batches of similar length.
 
     Args:
         rows: All rows of a rollout.
-        chosen: Numbers of those that are wanted.
-        tokens: Limit of the tokens of one micro-batch, padding included; a longer row is alone.
-        share_prefix: Take shared beginnings out; rows with images are left whole.
-        reader: Reads images; None where there are none.
+        chosen: Numbers of the rows to use.
+        tokens: Maximum tokens per micro-batch, padding included; a longer row gets its own.
+        share_prefix: Separate shared prefixes; rows with images stay whole.
+        reader: Reads images; None if there are none.
     """
     ordered = sorted(chosen, key=lambda row: (rows[row].task, rows[row].length, row))
     batches: list[list[int]] = []
@@ -255,7 +254,7 @@ def split(
 
 
 def filler(rows: Sequence[Row], reader: ImageReader | None = None) -> PaddedBatch:
-    """A micro-batch that counts nothing, for a process that has fewer of them than the others."""
+    """A micro-batch without effect, for a process that has fewer of them than the others."""
     batch = collate(rows, [0], share_prefix=False, reader=reader)
     return replace(batch, rows=(-1,), response_mask=torch.zeros_like(batch.response_mask))
 
@@ -266,7 +265,7 @@ def collate(
     share_prefix: bool,
     reader: ImageReader | None = None,
 ) -> PaddedBatch:
-    """Pad rows on the right and line their responses up; see `split`."""
+    """Pad rows on the right and align their responses; see `split`."""
     picked = [rows[row] for row in chosen]
     shown = [image for row in picked for image in row.images]
     prefix = _shared([row.prompt_ids for row in picked]) if share_prefix and not shown else 0
@@ -299,7 +298,7 @@ def collate(
 
 
 def _shared(prompts: Sequence[np.ndarray]) -> int:
-    """Leading tokens that all prompts have in common, but never all of one."""
+    """Number of leading tokens that all prompts share, but never all tokens of one."""
     first = prompts[0]
     length = min(len(prompt) for prompt in prompts) - 1
     for prompt in prompts[1:]:

@@ -1,8 +1,8 @@
 """One update: optimizer steps over a rollout's rows, and their statistics.
 
 Every process holds all rows of the rollout. The rows of an optimizer step are fixed before they
-are dealt to processes and micro-batches, and all sums are divided by totals of the whole step, so
-that neither the number of processes nor the size of micro-batches moves a result.
+are split over processes and micro-batches, and all sums are divided by totals of the whole step, so
+neither the number of processes nor the micro-batch size affects the result.
 """
 
 import math
@@ -48,27 +48,27 @@ Tensors = list[torch.Tensor | None]
 
 
 class SkippedSteps(NamedTuple):
-    """Steps in a row, up to the last one, that were left out because they were not finite."""
+    """Number of latest consecutive steps that were skipped because they were not finite."""
 
     policy: int = 0
     critic: int = 0
 
 
 class Updater:
-    """A policy, its optimizer, and what an update needs beside them.
+    """A policy, its optimizer, and whatever else an update needs.
 
     Args:
         accelerator: Processes and devices.
         model: The policy, prepared.
         optimizer: Its optimizer, prepared.
-        config: What is chosen.
-        critic: Where the advantage needs one (`WithCritic`).
-        share_prefix: Compute the instructions that padded rows share once per micro-batch; not
-            with FSDP, whose hooks expect one forward pass, nor with gradient checkpointing, which
-            keeps no cache. A model with tree attention gets packed rows instead, always.
-        longest: Response tokens that a row can have, the constant of Dr. GRPO; None for those of
+        config: The recipe's choices.
+        critic: The critic, if the advantage needs one (`WithCritic`).
+        share_prefix: Compute the prefix that padded rows share once per micro-batch; not with FSDP,
+            whose hooks expect one forward pass, nor with gradient checkpointing, which keeps no
+            cache. A model with tree attention always gets packed rows instead.
+        longest: Maximum response tokens of a row, the constant of Dr. GRPO; None for the maximum of
             one turn.
-        folder: Of the init, for what reads images; None where there are none.
+        folder: The init's folder, for reading images; None if there are none.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Updater:
 
     @property
     def diverged(self) -> bool:
-        """Whether so many steps in a row were not finite that training is to stop."""
+        """Whether enough consecutive steps were not finite that training should stop."""
         return max(self.skipped) >= self.config.optimization.max_skipped
 
     def values_of(
@@ -112,13 +112,13 @@ class Updater:
 
         Args:
             rows: All rows of the rollout.
-            chosen: Numbers of the rows that are wanted; the work is dealt to all processes.
-            model: Another model than the policy.
-            entropy: Whether entropies are wanted, too.
+            chosen: Numbers of the rows to compute; the work is split over all processes.
+            model: A model to use instead of the policy.
+            entropy: Whether to compute entropies as well.
 
         Returns:
             Log-probabilities at the rollout's temperature, at temperature 1, and entropies: (T,)
-            per row, None for rows that are not wanted.
+            per row, None for the other rows.
         """
         tempered: Tensors = [None] * len(rows)
         plain: Tensors = [None] * len(rows)
@@ -135,7 +135,7 @@ class Updater:
         return self._share(tempered), self._share(plain), self._share(entropies)
 
     def critic_values(self, rows: Sequence[Row]) -> Tensors:
-        """(T,) values per row, of all processes."""
+        """(T,) values per row, for rows of all processes."""
         assert self.critic is not None
         values: Tensors = [None] * len(rows)
         with torch.no_grad():
@@ -155,10 +155,10 @@ class Updater:
 
         Args:
             rows: All rows.
-            values: What is known of them.
-            plan: Numbers of the rows of each step (`mini_batches`).
-            targets: The critic's; with `old_values`, what it said before.
-            old_values: See `targets`.
+            values: Their advantages, log-probabilities and weights.
+            plan: Row numbers of each step (`mini_batches`).
+            targets: The critic's targets; needs `old_values`.
+            old_values: The critic's values before the update.
         """
         tally = UpdateStats()
         for chosen in plan:
@@ -174,9 +174,9 @@ class Updater:
         return tally
 
     def _teaches(self, values: RowValues, chosen: Sequence[int]) -> bool:
-        """Whether a step is to be made: not if nothing of it has a gradient, where that is chosen.
+        """Whether to make a step; one without any gradient is skipped if so configured.
 
-        All processes know all advantages and say the same.
+        All processes know all advantages and decide alike.
         """
         config = self.config
         in_loss = config.kl.coef > 0 and config.kl.place == "loss"
@@ -187,7 +187,7 @@ class Updater:
     def _step(
         self, rows: Sequence[Row], values: RowValues, chosen: Sequence[int], tally: UpdateStats
     ) -> None:
-        """One optimizer step over the chosen rows."""
+        """Make one optimizer step on the chosen rows."""
         accelerator, config = self.accelerator, self.config
         batches = self._micro_batches(rows, chosen)
         whole = _totals(rows, chosen)
@@ -200,12 +200,12 @@ class Updater:
         loss = 0.0
         for number, batch in enumerate(self._moved(batches)):
             last = number == len(batches) - 1
-            # FSDP would keep whole gradients: it sums and deals them out after each micro-batch.
+            # Without syncing, FSDP would keep full gradients, so reduce after each micro-batch.
             at_once = last or is_sharded(accelerator)
             with nullcontext() if at_once else accelerator.no_sync(self.model):
                 with accelerator.autocast():
                     share = self._loss(batch, values, fresh, whole, kept.of(number), tally)
-                # Gradients are averaged over processes; the shares are to be added.
+                # Gradients are averaged over processes, but the shares have to be summed.
                 accelerator.backward(share * accelerator.num_processes)
             loss += float(share.detach())
         norm = full_grad_norm(
@@ -221,7 +221,7 @@ class Updater:
         self.skipped = self.skipped._replace(policy=0 if finite else self.skipped.policy + 1)
 
     def _note_critic(self, loss: float | None, tally: UpdateStats) -> None:
-        """Count a step of the critic; it was left out if it has no loss."""
+        """Count a critic step; a step without loss was skipped."""
         if loss is not None:
             tally.critic_losses.append(loss)
         tally.critic_skipped += loss is None
@@ -268,13 +268,13 @@ class Updater:
             bonus = aggregate(now.entropy, mask, mean, whole, self.longest)
             share = share - config.entropy_coef * bonus
         if not share.requires_grad:
-            # A rule need not learn from every micro-batch; backward passes are made by all.
+            # A rule may ignore a micro-batch, but every process has to make the backward pass.
             share = share + now.log_probs[:0].sum()
         if fresh:
             for place, row in enumerate(batch.rows):
                 if row >= 0:
                     tally.first_log_probs[row] = now.untempered[place].cpu()
-                    # For the epochs to come.
+                    # For later epochs.
                     length = len(values.advantages[row])
                     values.old_log_probs[row] = old[place, :length].cpu()
         tally.count(mask, now.log_probs.detach() - old, now.entropy.detach(), limits)
@@ -282,7 +282,7 @@ class Updater:
 
     @property
     def _masks_first(self) -> bool:
-        """Whether the sequence mask decides denominators, and is to be known before the loss."""
+        """Whether the sequence mask affects denominators, and so is needed before the loss."""
         rule = self.config.clipping.sequence_mask
         shrinks = self.config.aggregation in SHRINKING
         return rule is not None and rule.denominator == "kept" and shrinks
@@ -295,10 +295,10 @@ class Updater:
         whole: Totals,
         tally: UpdateStats,
     ) -> "_Kept":
-        """Which rows the sequence mask leaves in a step, and the totals of what is left.
+        """Which rows the sequence mask keeps in a step, and their totals.
 
-        What is left decides the denominators of the whole step, so it has to be known before the
-        first gradient: one more forward pass.
+        The kept rows determine the denominators of the whole step, so they have to be known before
+        the first gradient, which takes one more forward pass.
         """
         masks: list[torch.Tensor | None] = []
         left = Totals(0.0, 0.0, 0.0)
@@ -313,7 +313,7 @@ class Updater:
         return _Kept(masks, Totals(tokens, whole.rows, nonempty))
 
     def _micro_batches(self, rows: Sequence[Row], chosen: Sequence[int]) -> Sequence[MicroBatch]:
-        """This process's share of the chosen rows; every process gets as many micro-batches."""
+        """This process's share of the chosen rows; all processes get equally many batches."""
         if not self.packs:
             return self._padded_batches(rows, chosen)
         tokens = self.config.optimization.micro_batch_tokens
@@ -322,14 +322,14 @@ class Updater:
         return [*packed, *self._fillers(rows, len(packed))]
 
     def _padded_batches(self, rows: Sequence[Row], chosen: Sequence[int]) -> list[PaddedBatch]:
-        """The same as padded rows."""
+        """This process's share of the chosen rows, padded."""
         tokens = self.config.optimization.micro_batch_tokens
         mine = self._mine(rows, chosen)
         batches = split(rows, mine, tokens, self.share_prefix, self.reader) if mine else []
         return batches + self._fillers(rows, len(batches))
 
     def _moved(self, batches: Iterable[B]) -> Iterator[B]:
-        """Micro-batches on the device, one at a time: those with images are large."""
+        """Move micro-batches to the device one at a time, because images are large."""
         return (batch.to(self.accelerator.device) for batch in batches)
 
     def _mine(self, rows: Sequence[Row], chosen: Sequence[int]) -> list[int]:
@@ -338,13 +338,13 @@ class Updater:
         return ordered[self.accelerator.process_index :: self.accelerator.num_processes]
 
     def _fillers(self, rows: Sequence[Row], count: int) -> list[PaddedBatch]:
-        """As many as this process has fewer micro-batches than the one that has the most."""
+        """Fillers that bring this process up to the largest number of micro-batches."""
         if self.accelerator.num_processes == 1:
             return []
         return [filler(rows, self.reader)] * (max(gather_object([count])) - count)
 
     def _share(self, values: Tensors) -> Tensors:
-        """Put together what each process has computed."""
+        """Combine the values that each process computed."""
         if self.accelerator.num_processes == 1:
             return values
         joined: Tensors = [None] * len(values)
@@ -362,21 +362,21 @@ class Updater:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """Rows that are kept in each micro-batch (None: all), and the totals of what is left."""
+    """Rows kept in each micro-batch (None: all), and their totals."""
 
     masks: list[torch.Tensor | None]
     totals: Totals
 
     def of(self, number: int) -> tuple[torch.Tensor | None, Totals]:
-        """What concerns one micro-batch."""
+        """The kept rows of one micro-batch, and the totals."""
         return self.masks[number], self.totals
 
 
 def mini_batches(rows: int, optimization: Optimization, seed: int, update: int) -> list[list[int]]:
-    """Deal the rows of a rollout to optimizer steps, evenly, again in every epoch.
+    """Deal a rollout's rows evenly to optimizer steps, anew in every epoch.
 
     Returns:
-        Row numbers of each step, epoch after epoch; depends on nothing but the arguments.
+        Row numbers of each step, epoch after epoch; a pure function of the arguments.
     """
     if optimization.mini_batch_rows is not None:
         count = math.ceil(rows / optimization.mini_batch_rows)
@@ -402,7 +402,7 @@ def _kept_rows(
     values: RowValues,
     tally: UpdateStats,
 ) -> torch.Tensor:
-    """(B,) 1 for rows that the sequence mask keeps, 0 for the others, which are counted."""
+    """(B,) 1 for rows that the sequence mask keeps, 0 for the others; counts the latter."""
     mask = batch.response_mask.to(log_probs.dtype)
     old, advantages = batch.stack(values.old_log_probs), batch.stack(values.advantages)
     kept = rule.kept(TokenBatch.of(log_probs, old, advantages, mask)).to(mask.dtype)
@@ -412,7 +412,7 @@ def _kept_rows(
 
 
 def _scatter(batch: ForwardBatch, values: torch.Tensor, rows: Sequence[Row], into: Tensors) -> None:
-    """Put the values of a micro-batch where their rows are."""
+    """Write the values of a micro-batch to their rows."""
     for place, row in enumerate(batch.rows):
         if row >= 0:
             into[row] = values[place, : len(rows[row].response_ids)].cpu()

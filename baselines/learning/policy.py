@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 ENTROPY_CHUNK = 2**24
-"""Logits that are looked at together when entropies are only logged."""
+"""Logits per chunk when entropies are only logged."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenValues:
-    """What a policy says of the responses of a micro-batch; each (rows, T), 0 where masked.
+    """A policy's outputs for the responses of a micro-batch; each (rows, T), 0 where masked.
 
     Attributes:
-        log_probs: Of the tokens, under the distribution that they were drawn from.
-        untempered: The same at temperature 1, as engines give them; without gradient.
-        entropy: Of the distributions, in nats; None if not asked for.
+        log_probs: Token log-probabilities under the distribution that they were sampled from.
+        untempered: The same at temperature 1, as engines report them; without gradient.
+        entropy: Entropies of the distributions, in nats; None if not requested.
     """
 
     log_probs: torch.Tensor
@@ -43,16 +43,16 @@ def evaluate_tokens(
     """Run the model over a micro-batch.
 
     Args:
-        model: A causal language model, perhaps wrapped for several processes.
-        batch: On the model's device.
-        temperature: Of the distribution that the tokens were drawn from.
-        entropy: Whether entropies are wanted, too.
+        model: A causal language model; it may be wrapped for several processes.
+        batch: The micro-batch, on the model's device.
+        temperature: Sampling temperature.
+        entropy: Whether to compute entropies as well.
         entropy_gradient: Whether gradients flow through them.
     """
     mask = batch.response_mask > 0
 
     def by_row(values: torch.Tensor) -> torch.Tensor:
-        """(rows, T), 0 where nothing was drawn."""
+        """(rows, T), 0 where nothing was sampled."""
         return values.new_zeros(mask.shape).masked_scatter(mask, values)
 
     head = chunked_head(model)
@@ -81,7 +81,7 @@ def evaluate_tokens(
 
 
 def drawn_logits(model: Any, batch: MicroBatch) -> tuple[torch.Tensor, torch.Tensor]:
-    """Logits that predict the drawn tokens, and these tokens.
+    """Logits that predict the sampled tokens, and these tokens.
 
     Returns:
         (M, vocabulary) in at least float32, and (M,), in the order of the response mask.
@@ -93,7 +93,7 @@ def drawn_logits(model: Any, batch: MicroBatch) -> tuple[torch.Tensor, torch.Ten
 
 
 def _drawn_places(batch: MicroBatch) -> tuple[tuple[Any, ...], torch.Tensor]:
-    """What picks the states or logits that predict the drawn tokens, and these tokens (M,)."""
+    """Index of the states or logits that predict the sampled tokens, and these tokens (M,)."""
     if isinstance(batch, PackedBatch):
         return (0,), batch.drawn
     rows, steps = batch.response_mask.nonzero(as_tuple=True)
@@ -105,12 +105,12 @@ def _drawn_places(batch: MicroBatch) -> tuple[tuple[Any, ...], torch.Tensor]:
 
 
 def _kept(batch: PaddedBatch) -> int:
-    """Last columns whose logits may be needed."""
+    """Number of last columns whose logits may be needed."""
     return int(batch.input_ids.shape[1]) - int(batch.starts.min()) + 1
 
 
 def _forward(model: Any, batch: MicroBatch) -> torch.Tensor:
-    """The model's logits, or what its head was asked for."""
+    """The model's logits, or the values requested from its head."""
     if isinstance(batch, PackedBatch):
         logits: torch.Tensor = model(
             input_ids=batch.ids[None],
@@ -128,13 +128,13 @@ def _forward(model: Any, batch: MicroBatch) -> torch.Tensor:
     if positions is None:
         positions = torch.arange(length, length + width, device=batch.input_ids.device)[None]
     past = _prefix(model, batch) if length else None
-    # Padding on the right needs no mask: no real token looks at it.
+    # Padding on the right needs no mask: no real token attends to it.
     logits = model(
         input_ids=batch.input_ids,
         position_ids=positions,
         past_key_values=past,
         use_cache=past is not None,
-        # Logits cost as much as everything else in a small network: only of what may be needed.
+        # In a small network, logits cost as much as the rest; compute only what may be needed.
         logits_to_keep=_kept(batch),
         **batch.seen,
     ).logits
@@ -142,7 +142,7 @@ def _forward(model: Any, batch: MicroBatch) -> torch.Tensor:
 
 
 def _prefix(model: Any, batch: PaddedBatch) -> DynamicCache:
-    """Keys and values of the shared tokens, once, expanded over the rows."""
+    """Keys and values of the shared tokens, computed once and expanded over the rows."""
     cache = DynamicCache()
     bare = getattr(model, "module", model)
     bare.base_model(batch.prefix_ids[None], past_key_values=cache, use_cache=True)
@@ -156,7 +156,7 @@ def _prefix(model: Any, batch: PaddedBatch) -> DynamicCache:
 
 
 def _log_probs(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """(M,) of the tokens."""
+    """(M,) log-probabilities of the tokens."""
     return -torch.nn.functional.cross_entropy(logits, targets, reduction="none")
 
 

@@ -1,4 +1,4 @@
-"""The policy for training: loaded, with optimizer and critic, prepared for all processes."""
+"""Loads the policy for training, with optimizer and critic, and prepares it for all processes."""
 
 import logging
 from collections.abc import Iterator
@@ -34,10 +34,10 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def memory_advice(optimization: Optimization) -> Iterator[None]:
-    """Say what to do where memory runs out.
+    """Turn running out of memory into an error that says what to do.
 
     Raises:
-        UserError: It ran out.
+        UserError: Memory ran out.
     """
     try:
         yield
@@ -58,12 +58,12 @@ def memory_advice(optimization: Optimization) -> Iterator[None]:
 def load_init(
     run: TrainingRun, accelerator: Accelerator, updates: bool = False
 ) -> "PreTrainedModel":
-    """The init in float32; on this process's device, unless it is to be sharded.
+    """Load the init in float32, on this process's device unless it will be sharded.
 
     Args:
-        run: Names the init and how it is trained.
+        run: The training run, with its init.
         accelerator: Processes and devices.
-        updates: With LoRA's, if the run trains such.
+        updates: Whether to add LoRA updates, if the run trains them.
     """
     assert run.init.path is not None
     optimization, lora = run.config.optimization, run.config.optimization.lora
@@ -88,7 +88,7 @@ def load_init(
 
 
 def make_updater(run: TrainingRun, accelerator: Accelerator) -> Updater:
-    """The policy with its optimizer, prepared for all processes."""
+    """Prepare the policy and its optimizer for all processes."""
     optimization = run.config.optimization
     model = without_dropout(load_init(run, accelerator, updates=True)).train()
     if optimization.freeze_vision:

@@ -27,20 +27,20 @@ _NOT_SHARDED: Final = "accelerate shards on GPUs only: here every process has th
 
 
 def is_sharded(accelerator: Accelerator) -> bool:
-    """Whether models are spread over processes."""
+    """Whether models are sharded over processes."""
     return bool(accelerator.distributed_type.value == "FSDP")
 
 
 def configure_sharding(accelerator: Accelerator) -> None:
-    """Set what accelerate's flags cannot say, before anything is loaded.
+    """Set what accelerate's flags cannot express, before anything is loaded.
 
-    Gradients are summed in float32, over micro-batches and over processes: accelerate's bf16 does
-    both in bfloat16. And what is loaded is whole on every process, but for what `loaded_once`
-    loads: transformers leaves zeros everywhere but on the main process otherwise, and only what is
-    sharded afterward gets its weights.
+    Gradients are summed in float32, over micro-batches and over processes; accelerate's bf16 does
+    both in bfloat16. Every process loads full weights, except within `loaded_once`: otherwise
+    transformers fills them with zeros on all but the main process, and only models that are sharded
+    afterward receive their weights.
 
     Raises:
-        UserError: It is FSDP's first version.
+        UserError: FSDP is version 1.
     """
     if not is_sharded(accelerator):
         if parse_flag_from_env("ACCELERATE_USE_FSDP") and accelerator.num_processes > 1:
@@ -60,9 +60,9 @@ def configure_sharding(accelerator: Accelerator) -> None:
 
 @contextmanager
 def loaded_once(accelerator: Accelerator) -> Iterator[None]:
-    """Within it only the main process reads weights that are sharded afterward.
+    """Within this context only the main process reads weights that are sharded afterward.
 
-    Not where the user has turned that off (`--fsdp_cpu_ram_efficient_loading false`).
+    Has no effect if the user turned that off (`--fsdp_cpu_ram_efficient_loading false`).
     """
     if not is_sharded(accelerator) or not accelerator.state.fsdp_plugin.cpu_ram_efficient_loading:
         yield
@@ -75,11 +75,11 @@ def loaded_once(accelerator: Accelerator) -> Iterator[None]:
 
 
 def frozen(accelerator: Accelerator, model: Any) -> "PreTrainedModel":
-    """A model that is only asked, in the precision of the policy's forward passes.
+    """Prepare a model for inference only, in the precision of the policy's forward passes.
 
-    So it says just what the policy says as long as their weights are the same. Under FSDP it is
-    sharded as the policy is. In one process under autocast, which computes matrix products in
-    bfloat16 and all else in float32, the matrices that only products see are kept in bfloat16.
+    With equal weights, it computes exactly what the policy computes. Under FSDP it is sharded like
+    the policy. In one process under autocast, which computes matrix products in bfloat16 and
+    everything else in float32, matrices used only in products are stored in bfloat16.
 
     Args:
         accelerator: Processes and devices.
@@ -90,7 +90,7 @@ def frozen(accelerator: Accelerator, model: Any) -> "PreTrainedModel":
         narrow_frozen(model, is_sharded(accelerator))
     if is_sharded(accelerator):
         sharded: Any = fsdp2_prepare_model(accelerator, model).requires_grad_(False)
-        # No backward pass follows, which is what accelerate keeps embeddings and head whole for.
+        # accelerate keeps embeddings and head gathered for a backward pass; here there is none.
         sharded.set_reshard_after_forward(True)
         asked: PreTrainedModel = sharded
         return asked
@@ -99,15 +99,15 @@ def frozen(accelerator: Accelerator, model: Any) -> "PreTrainedModel":
 
 
 def narrow_frozen(model: Any, sharded: bool) -> None:
-    """Keep what is not trained in bfloat16, as far as forward passes in it do not notice.
+    """Store frozen weights in bfloat16 where this does not change forward passes.
 
     Args:
         model: In float32; not prepared yet.
-        sharded: FSDP has all weights in bfloat16 in a forward pass, autocast only matrices that
-            only products see.
+        sharded: In a forward pass, FSDP has all weights in bfloat16, autocast only matrices used
+            only in products.
     """
     if sharded:
-        # Not the buffers: angles of positions need their digits, and FSDP leaves them alone.
+        # Not the buffers: rotary angles need the precision, and FSDP does not cast them.
         for weight in model.parameters():
             if not weight.requires_grad:
                 weight.data = weight.data.to(torch.bfloat16)
@@ -120,7 +120,7 @@ def narrow_frozen(model: Any, sharded: bool) -> None:
 
 
 def whole(weight: torch.Tensor) -> torch.Tensor:
-    """A weight put together, if it is sharded; all processes must ask."""
+    """The full tensor of a weight that may be sharded; every process must call this."""
     if not isinstance(weight, DTensor):
         return weight
     one: torch.Tensor = weight.full_tensor()
@@ -135,17 +135,17 @@ def full_weights(
     change: Callable[[str, torch.Tensor], torch.Tensor] | None = None,
     place: torch.device = _HOST,
 ) -> Mapping[str, torch.Tensor]:
-    """A model's weights by name, whole; all processes must ask.
+    """A model's full weights by name; every process must call this.
 
     Args:
         accelerator: Processes and devices.
-        model: Prepared.
-        everywhere: Every process gets them, since each has an engine that wants them; otherwise
-            sharded ones go to the main process alone.
-        dtype: That they are given in; None for as they are. Of sharded weights, no GPU has more
-            than one whole tensor in another type at a time.
-        change: What is done to each whole weight before that, on the device of its process.
-        place: Where sharded weights go that the main process alone gets.
+        model: The prepared model.
+        everywhere: Return them on every process, for example because each has an engine; otherwise
+            only the main process gets sharded weights.
+        dtype: Type of the result; None to keep it. For sharded weights, no GPU holds more than one
+            full tensor in another type at a time.
+        change: Applied to each full weight before the cast, on its process's device.
+        place: Device of sharded weights that only the main process gets.
     """
     bare = accelerator.unwrap_model(model)
     weights: Mapping[str, torch.Tensor] = bare.state_dict()
@@ -160,7 +160,7 @@ def full_weights(
         one = one.to(dtype or weight.dtype)
         return one if everywhere or not sharded else one.to(place)
 
-    # Tied names have one tensor, which is put together once.
+    # Tied weights share one tensor, which is gathered once.
     owners = dict(bare.named_parameters(remove_duplicate=False))
     made: dict[int, torch.Tensor | None] = {}
     found: dict[str, torch.Tensor] = {}
@@ -174,5 +174,5 @@ def full_weights(
 
 
 def full_grad_norm(norm: Any) -> float:
-    """A gradient norm as a number: that of sharded gradients is sharded itself."""
+    """A gradient norm as a number; the norm of sharded gradients is itself a DTensor."""
     return float(norm.full_tensor() if isinstance(norm, DTensor) else norm)

@@ -11,20 +11,20 @@ from baselines.algorithms.clipping.base import TokenLosses
 
 @dataclass(slots=True)
 class UpdateStats:
-    """What the optimizer steps of an update did, on this process.
+    """Statistics of an update's optimizer steps on this process.
 
     Attributes:
-        losses: Of each step that was made; the process's share.
-        grad_norms: Of each step, before clipping; not finite where the step was skipped.
-        skipped: Steps that were not made.
+        losses: This process's share of the loss of each completed step.
+        grad_norms: Norm of each step before clipping; not finite if the step was skipped.
+        skipped: Number of skipped steps.
         masked_rows: Rows that the sequence mask dropped.
         log_ratios: New minus old log-probability of every token of every pass.
-        row_ratios: Mean of it over each row.
-        entropies: Of every token of every pass.
-        low: Tokens that the lower limit held back.
-        high: Tokens that the upper limit held back.
-        critic_losses: Of each step of the critic that was made.
-        critic_skipped: Its steps that were not made.
+        row_ratios: Mean log-ratio of each row.
+        entropies: Entropy of every token of every pass.
+        low: Tokens clipped at the lower limit.
+        high: Tokens clipped at the upper limit.
+        critic_losses: Loss of each completed critic step.
+        critic_skipped: Number of skipped critic steps.
         first_log_probs: Log-probabilities at temperature 1, by row, of rows whose old policy was
             the current one.
     """
@@ -55,7 +55,7 @@ class UpdateStats:
             mask: (B, T) 1 where a token counts.
             log_ratios: (B, T) new minus old log-probability.
             entropies: (B, T).
-            limits: What the clipping did to them.
+            limits: Which tokens were clipped.
         """
         counted = mask > 0
         filled = counted.any(1)
