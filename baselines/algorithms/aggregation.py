@@ -1,9 +1,9 @@
 """Third dimension: how token losses are aggregated to one number.
 
 The number is a mean over a whole optimizer step: over all its micro-batches on all processes. Its
-denominators are counted first (`Totals`); then each micro-batch gives its share, and the shares and
-their gradients add up to the whole. A mean of micro-batches' own means would weigh tokens by the
-company they happen to be in.
+denominators are counted first (`Totals`); then each micro-batch contributes its share, and shares
+and gradients sum to the whole. With a mean of per-micro-batch means, a token's weight would depend
+on its micro-batch.
 """
 
 from dataclasses import dataclass
@@ -20,20 +20,20 @@ Aggregation = Literal[
     "seq-mean-token-sum-norm",
     "token-sum-norm",
 ]
-"""Every token the same weight; every row the same weight; every row the weight of its length; the
-same, over a constant length; a sum over that length."""
+"""In this order: every token has the same weight; every row has the same weight; a row's weight is
+its length; the same, divided by a constant length; a sum divided by that length."""
 
 SHRINKING: Final[frozenset[Aggregation]] = frozenset({"token-mean", "seq-mean-token-mean"})
-"""Those whose denominator is smaller where rows are masked."""
+"""Aggregations whose denominator shrinks when rows are masked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What an optimizer step is divided by; `+` joins micro-batches and processes.
+    """Denominators of an optimizer step; `+` combines micro-batches and processes.
 
     Attributes:
         tokens: Counted tokens.
-        rows: Rows, also empty ones. Rows that only fill up a batch must not be among them.
+        rows: Rows, including empty ones but not filler rows.
         nonempty_rows: Rows with a counted token.
     """
 
@@ -70,16 +70,16 @@ def aggregate(
     - seq-mean-token-sum: sum of rows' token sums / all rows;
     - seq-mean-token-sum-norm: the same / `max_length` (Dr. GRPO, arXiv 2503.20783; ARLArena, arXiv
       2602.21534, Eq. S5);
-    - token-sum-norm: sum of counted tokens / `max_length`, a loss that grows with the batch: what
-      ARLArena's released code has under the name seq-mean-token-sum-norm, but for its Dr. GRPO.
+    - token-sum-norm: sum of counted tokens / `max_length`, a loss that grows with the batch:
+      ARLArena's released code calls this seq-mean-token-sum-norm, except for its Dr. GRPO.
 
     If no token of the step is counted, the share is 0 with a gradient of 0.
 
     Args:
-        values: (N, T): losses or any other quantity of tokens.
+        values: (N, T): losses or any other per-token quantity.
         mask: (N, T), 1 for counted tokens. Nothing depends on values where it is 0.
         mode: The mean.
-        totals: Of all masks of the optimizer step.
+        totals: Totals over all masks of the optimizer step.
         max_length: Longest response in tokens, a constant of the run.
 
     Returns:

@@ -11,7 +11,7 @@ from baselines.algorithms.masked import counted_tokens
 Estimator = Literal["k1", "k2", "k3"]
 
 LOG_RATIO_LIMIT = 20.0
-"""Largest absolute log-ratio of a token, wherever one is made a ratio or an estimate."""
+"""Largest absolute log-ratio of a token, wherever it enters a ratio or an estimate."""
 
 
 def kl(
@@ -24,12 +24,12 @@ def kl(
 ) -> Tensor:
     """Estimate KL(policy || reference) at each token.
 
-    With d = reference_log_prob - log_prob, limited to -20..20, for tokens drawn from the policy:
+    With d = reference_log_prob - log_prob, clamped to -20..20, for tokens sampled from the policy:
 
-    - k1 = -d: no bias, large variance, may be negative. As a loss it does nothing: the expected
+    - k1 = -d: unbiased, high variance, may be negative. As a loss it does nothing: the expected
       gradient of a token's own log-probability is 0. It belongs in the reward.
-    - k2 = d^2 / 2: biased, small variance; its expected gradient is that of the KL.
-    - k3 = exp(d) - 1 - d: no bias, never negative, small variance unless a token is far less
+    - k2 = d^2 / 2: biased, low variance; its expected gradient is that of the KL.
+    - k3 = exp(d) - 1 - d: unbiased, never negative, low variance unless a token is far less
       probable under the policy than under the reference. Its gradient `1 - exp(d)` is bounded on
       one side only, which `limit` fixes.
 
@@ -39,10 +39,10 @@ def kl(
     Args:
         log_probs: (N, T), of the policy; the gradient flows through them.
         reference_log_probs: (N, T).
-        estimator: Which one.
+        estimator: The estimator.
         limit: Largest absolute estimate; there is no gradient beyond.
         response_mask: (N, T), 1 for counted tokens: the others give 0 and no gradient, whatever
-            stands there. None counts all.
+            their values. None counts all.
 
     Returns:
         (N, T), in nats.
@@ -59,7 +59,7 @@ def kl(
     elif estimator == "k2":
         estimates = distances.square() / 2
     elif estimator == "k3":
-        # expm1 keeps the digits that 1 + d + d^2 / 2 loses in float32 when d is small.
+        # expm1 keeps the precision that exp(d) - 1 loses in float32 when d is small.
         estimates = torch.expm1(distances) - distances
     else:
         assert_never(estimator)
@@ -68,13 +68,13 @@ def kl(
 
 @dataclass(frozen=True, slots=True)
 class MaskedStatistics:
-    """Of the counted values; None where there are none.
+    """Statistics of the counted values; None if there are none.
 
     Attributes:
-        mean: Plain.
-        median: Not moved by single rare tokens.
-        clipped_mean: Mean after limiting each value to -`clip`..`clip`: moved by many tokens, not
-            by a single one.
+        mean: Plain mean.
+        median: Robust to single rare tokens.
+        clipped_mean: Mean after clamping each value to -`clip`..`clip`: sensitive to many tokens,
+            not to a single one.
     """
 
     mean: float | None
@@ -83,7 +83,7 @@ class MaskedStatistics:
 
 
 def masked_statistics(values: Tensor, mask: Tensor, clip: float = 1.0) -> MaskedStatistics:
-    """What the log says of values that are mostly small and sometimes huge, such as KL estimates.
+    """Logged statistics of values that are mostly small and sometimes huge, such as KL estimates.
 
     Args:
         values: Any shape.

@@ -1,6 +1,6 @@
 """Masked statistics and whitening, shared by all dimensions.
 
-Sums are taken in float64, whatever comes in and goes out.
+Sums are computed in float64, whatever the input and output types.
 """
 
 import math
@@ -13,7 +13,7 @@ def counted_tokens(mask: Tensor, values: Tensor) -> Tensor:
     """The mask as bools.
 
     Raises:
-        ValueError: It has not the shape of `values`.
+        ValueError: Its shape differs from that of `values`.
     """
     if mask.shape != values.shape:
         raise ValueError(f"a mask {tuple(mask.shape)} does not fit values {tuple(values.shape)}")
@@ -55,8 +55,8 @@ def task_normalized(
 ) -> Tensor:
     """AgentRL: standardize token advantages within each task, so that no task outweighs another.
 
-    `masked_whiten` over the counted tokens of each task. A task whose advantages are all equal, or
-    which has one token only, gets 0. Source: Zhang et al. (arXiv 2510.04206), section 3.2, Eq. 1.
+    `masked_whiten` over the counted tokens of each task. A task with only one token or with all
+    advantages equal gets 0. Source: Zhang et al. (arXiv 2510.04206), section 3.2, Eq. 1.
 
     Args:
         advantages: (N, T).

@@ -1,7 +1,7 @@
-"""The choices of a dimension: each a class with its constants and formula.
+"""The choices of a dimension, each a class with its constants and formula.
 
-A choice is a subclass with a `name`, in a file of its own in the dimension's folder; nothing lists
-the names a second time. A recipe says `clipping: {name: cispo, clip_high: 0.3}`.
+A choice is a subclass with a `name`, in its own file in the dimension's folder; there is no second
+list of the names. A recipe selects it with `clipping: {name: cispo, clip_high: 0.3}`.
 """
 
 import importlib
@@ -21,15 +21,14 @@ from tasks.errors import UserError
 from tasks.texts import first_line
 
 ENTRY_POINTS: Final = "arlarena_bench.algorithms"
-"""Group under which installed packages name modules with choices of their own."""
+"""Entry point group in which installed packages list modules with their own choices."""
 
 OUT_OF_MEMORY: Final = "out of memory", "can't allocate memory"
-"""What errors say by which memory ran out: the allocators of CPUs and of vLLM's sleep have none of
-their own."""
+"""Texts of out-of-memory errors: the CPU allocator and vLLM's sleep mode have no error class."""
 EXAMPLE: Final = 'name: Literal["NAME"] = "NAME"'
-"""How a choice gets its name."""
+"""How a choice declares its name."""
 _UNTYPED: Final = ("model-field-overridden", "model-field-missing-annotation")
-"""Pydantic's codes of a constant without a type."""
+"""Pydantic's error codes for a constant without a type."""
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -43,13 +42,13 @@ CountOrZero = Annotated[int, Field(ge=0, le=MOST)]
 
 
 class Part(BaseModel):
-    """A part of the configuration: nothing unknown, nothing changes."""
+    """A part of the configuration: immutable, without unknown fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Choice(Part):
-    """A dimension; its subclasses with a name are what can be chosen.
+    """A dimension; its subclasses with a name are the choices.
 
     Attributes:
         choices: The classes, by name.
@@ -60,7 +59,7 @@ class Choice(Part):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_options: Any) -> None:
-        """Enter a choice into its dimension; a class without a name of its own is none yet.
+        """Register a choice in its dimension; a class without its own name is not a choice.
 
         Raises:
             ValueError: Another class has the name, or a method is missing.
@@ -76,12 +75,12 @@ class Choice(Part):
         other = cls.choices.get(name, cls)
         if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
             raise ValueError(f"{cls.__qualname__}: {name!r} is {other.__qualname__} already")
-        # Of a file that is loaded once more, the new code counts.
+        # If a file is loaded again, the new code replaces the old.
         cls.choices[name] = cls
 
 
 def _chosen(dimension: type[Choice], value: Any) -> Any:
-    """The class that settings name, checked by its own schema."""
+    """The choice that the settings name, validated by its own schema."""
     if isinstance(value, dimension):
         return value
     if not isinstance(value, dict):
@@ -96,24 +95,24 @@ def _chosen(dimension: type[Choice], value: Any) -> Any:
 
 
 def by_name(dimension: type[Choice], optional: bool = False) -> BeforeValidator:
-    """Let a setting of a dimension's type be the choice that its `name` says, or None if it may."""
+    """Parse a setting into the dimension's choice given by its `name`, or None if `optional`."""
     return BeforeValidator(
         lambda value: None if optional and value is None else _chosen(dimension, value)
     )
 
 
 def load_choices(package: str, path: list[str]) -> None:
-    """Import every file of a dimension's folder, so that its choices are known."""
+    """Import every file of a dimension's folder, which registers its choices."""
     for module in pkgutil.iter_modules(path):
         importlib.import_module(f"{package}.{module.name}")
 
 
 @cache
 def load_entry_points() -> None:
-    """Import the modules that installed packages name, so that recipes can name their choices.
+    """Import the modules listed by installed packages, so that recipes can use their choices.
 
     Raises:
-        UserError: One cannot be imported, or has a choice whose name is taken.
+        UserError: A module cannot be imported, or has a choice whose name is taken.
     """
     for point in entry_points(group=ENTRY_POINTS):
         try:
@@ -127,11 +126,11 @@ def load_entry_points() -> None:
 
 
 def import_fault(error: Exception, file: str = "") -> str:
-    """What went wrong in the import of somebody's code: a line with the message and the place.
+    """Describe an error in third-party code in one line, with its message and location.
 
     Args:
-        error: Whatever the import or their code has raised.
-        file: With their code, as it was loaded; of other code the last place is given.
+        error: The exception that the import or the code raised.
+        file: The file with the code, as it was loaded; without it, the last location is given.
     """
     if isinstance(error, ImportError | SyntaxError):
         return str(error)
@@ -145,14 +144,14 @@ def import_fault(error: Exception, file: str = "") -> str:
 
 @contextmanager
 def own_code(choice: Choice, what: str) -> Iterator[None]:
-    """Say in one line what the code of a user's choice raises; errors of shipped code pass.
+    """Turn an exception from a user's choice into a one-line error; errors of shipped code pass.
 
     Args:
-        choice: Whose code runs.
-        what: What it is, for the message.
+        choice: The choice whose code runs.
+        what: How the message calls it.
 
     Raises:
-        UserError: The code has raised anything but a `UserError` and a lack of memory.
+        UserError: The code raised anything but a `UserError` or an out-of-memory error.
     """
     try:
         yield
@@ -171,7 +170,7 @@ def own_code(choice: Choice, what: str) -> Iterator[None]:
 
 
 def _place(error: Exception, file: str) -> str:
-    """The last line of a file that an error came through; without it, where it was raised."""
+    """The last line of `file` in the traceback; if it is not there, where the error was raised."""
     frames = traceback.extract_tb(error.__traceback__)
     place = next((each for each in reversed(frames) if each.filename == file), frames[-1])
     return f"{place.filename}, line {place.lineno}"

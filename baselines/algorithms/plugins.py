@@ -1,4 +1,4 @@
-"""Plug-ins: files and modules with choices of the user's, and the hash of their code."""
+"""Plug-ins: files and modules with a user's own choices, and the hash of their code."""
 
 import hashlib
 import importlib
@@ -21,13 +21,13 @@ from tasks.strict import YAML
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """A plug-in that is loaded.
+    """A loaded plug-in.
 
     Attributes:
-        name: What a log calls it: the file's name, or the module's.
-        sha256: Of the file with its code, in hexadecimal. Of a package it is the `__init__` file:
-            other files that the code imports are not in it.
-        given: What `--plugin` names.
+        name: Its name in a log: the name of the file or module.
+        sha256: Hash of the file with its code, in hexadecimal. For a package this is the `__init__`
+            file: other files that the code imports are not covered.
+        given: The argument of `--plugin`.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Plugin:
 
 
 class _Given(SourceFileLoader):
-    """Runs the very bytes that were hashed, and no compiled code of an older file."""
+    """Runs exactly the bytes that were hashed, never compiled code of an older file."""
 
     def __init__(self, name: str, path: str, content: bytes) -> None:
         super().__init__(name, path)
@@ -50,7 +50,8 @@ def load_plugins(names: Sequence[str]) -> Mapping[str, Plugin]:
     """Load the plug-ins of a command, by their names in the log.
 
     Raises:
-        UserError: One cannot be loaded (`load_plugin`), two have one name, or there are too many.
+        UserError: A plug-in cannot be loaded (`load_plugin`), two have the same name, or there are
+            too many.
     """
     found: dict[str, Plugin] = {}
     for name in names:
@@ -67,14 +68,14 @@ def load_plugins(names: Sequence[str]) -> Mapping[str, Plugin]:
 
 
 def load_plugin(name: str) -> Plugin:
-    """Import a module of the user's, whose choices recipes can then name.
+    """Import a user's module, so that recipes can use its choices.
 
     Args:
-        name: A module that Python finds, or a file that ends in `.py`.
+        name: An importable module, or a file that ends in `.py`.
 
     Raises:
-        UserError: It cannot be imported, has a choice whose name is taken, has none, or its own
-            name cannot stand in a log.
+        UserError: It cannot be imported, has a choice whose name is taken, has none, or a log
+            cannot hold its name.
     """
     called, file = _called(name), name.endswith(".py")
     before = _choices()
@@ -93,7 +94,7 @@ def load_plugin(name: str) -> Plugin:
             fault += f"; did you mean the file {name}.py?"
         raise UserError(f"--plugin {name} cannot be imported: {fault}") from error
     after = _choices()
-    # A module that was imported before has entered its choices then, or brings those of another.
+    # A module imported earlier registered its choices then, or it re-exports those of another.
     known = any(f"{choice.__module__}.".startswith(f"{module.__name__}.") for choice in after)
     brought = any(isinstance(each, type) and each in after for each in vars(module).values())
     if after == before and not known and not brought:
@@ -166,7 +167,7 @@ def _called(name: str) -> str:
 
 
 def _content_of(path: Path) -> bytes:
-    """The content of a file with code.
+    """Read a file with code.
 
     Raises:
         UserError: It cannot be read.
@@ -177,7 +178,7 @@ def _content_of(path: Path) -> bytes:
 
 def _run_file(path: Path, content: bytes) -> ModuleType:
     """Run the content of a file as a module."""
-    # Under a name that no other module has: the file may be called `random.py`.
+    # Use a unique module name: the file may be called `random.py`.
     own = f"plugin of {path.resolve()}"
     spec = importlib.util.spec_from_loader(own, _Given(own, str(path), content))
     assert spec is not None and spec.loader is not None
@@ -200,5 +201,5 @@ def _code_of_module(module: ModuleType, name: str) -> bytes:
 
 
 def _choices() -> set[type[Choice]]:
-    """All that can be chosen now, of all dimensions."""
+    """All choices registered so far, in all dimensions."""
     return {each for dimension in Choice.__subclasses__() for each in dimension.choices.values()}

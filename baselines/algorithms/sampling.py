@@ -9,17 +9,17 @@ from tasks.seeding import stable_seed
 
 Criterion = Literal["returns", "success"]
 """What must differ within a group: the returns before the format penalty (ARLArena's released
-code), or success (its paper's Eq. 8). Where steps cost something, returns nearly always differ."""
+code), or success (its paper's Eq. 8). With step costs, returns nearly always differ."""
 
 Fill = Literal["uniform", "smaller"]
-"""After the last try: take groups that teach nothing, so that the batch has its size (ARLArena's
-released code), or go on with fewer groups."""
+"""After the last try: fill the batch with uninformative groups (ARLArena's released code), or
+continue with fewer groups."""
 
 _HASH_BITS = 53
 
 
 def informative(outcomes: Sequence[float]) -> bool:
-    """Whether a group teaches something: its outcomes are not all exactly equal.
+    """Whether a group is informative: its outcomes are not all exactly equal.
 
     Group-relative advantages of equal outcomes are 0. Source: DAPO (arXiv 2503.14476), Eq. 11.
     """
@@ -27,7 +27,7 @@ def informative(outcomes: Sequence[float]) -> bool:
 
 
 def keep_informative(groups: Sequence[Sequence[float]]) -> list[int]:
-    """Indices of the groups that teach something, in order."""
+    """Indices of the informative groups, in order."""
     return [index for index, group in enumerate(groups) if informative(group)]
 
 
@@ -36,7 +36,7 @@ class Collected:
     """What to do with a batch.
 
     Attributes:
-        kept: Indices of the groups of this batch to append, in this order.
+        kept: Indices of this batch's groups to keep, in this order.
         again: Whether another batch must be drawn.
     """
 
@@ -45,13 +45,13 @@ class Collected:
 
 
 class Dynamic(Part):
-    """DAPO's dynamic sampling: draw whole batches until enough groups teach something.
+    """DAPO's dynamic sampling: draw whole batches until enough groups are informative.
 
     Attributes:
-        criterion: What a group is judged by.
-        tries: Batches that are drawn at most for one update.
+        criterion: The outcome that must differ within a group.
+        tries: Maximum batches drawn for one update.
         cold_start: Updates before filtering begins.
-        fill: What the last try does about missing groups.
+        fill: What happens if groups are missing after the last try.
     """
 
     criterion: Criterion = "returns"
@@ -60,24 +60,24 @@ class Dynamic(Part):
     fill: Fill = "uniform"
 
     def enabled(self, update: int) -> bool:
-        """Whether the update of this number, counted from 1, filters."""
+        """Whether this update, counted from 1, filters."""
         return update > self.cold_start
 
     def outcomes(self, returns: Sequence[float], successes: Sequence[bool]) -> tuple[float, ...]:
-        """What a group is judged by, one number an episode."""
+        """The outcomes to compare within a group, one number per episode."""
         return tuple(map(float, successes)) if self.criterion == "success" else tuple(returns)
 
     def collect(self, missing: int, groups: Sequence[Sequence[float]], attempt: int) -> Collected:
         """Judge one batch.
 
         Args:
-            missing: Groups that the update still wants.
-            groups: Outcomes of the batch's groups, one number an episode.
+            missing: Number of groups that the update still needs.
+            groups: Outcomes of the batch's groups, one number per episode.
             attempt: Number of this batch, from 1 to `tries`.
 
         Returns:
-            At most as many groups as are missing: those that teach something, in order, then on the
-            last try, with `fill="uniform"`, others in order.
+            At most `missing` groups: informative ones in order, then, on the last try with
+            `fill="uniform"`, others in order.
         """
         kept = keep_informative(groups)[:missing]
         last = attempt >= self.tries
@@ -88,26 +88,27 @@ class Dynamic(Part):
 
 
 class CrossPolicy(Part):
-    """AgentRL's cross-policy sampling: some turns of an episode are drawn from an older policy.
+    """AgentRL's cross-policy sampling: some turns of an episode come from an older policy.
 
     A trajectory whose turns come from two policies visits states that neither would reach alone.
     Source: AgentRL (arXiv 2510.04206), section 3.1, which does not give the probability.
 
     Attributes:
         probability: Share of turns.
-        refresh_every: Updates after which the older policy becomes the current one.
+        refresh_every: Number of updates after which the older policy is replaced with the current
+            one.
     """
 
     probability: Share = 0.25
     refresh_every: Count = 5
 
     def refresh_due(self, update: int) -> bool:
-        """Whether the older policy becomes the current one after this update, counted from 1."""
+        """Whether to replace the older policy after this update, counted from 1."""
         return update % self.refresh_every == 0
 
 
 def stale_turn(seed: int, probability: float) -> bool:
-    """Whether an older policy answers the request with this seed; nothing else decides."""
+    """Whether the older policy answers the request with this seed; a pure function of both."""
     drawn = stable_seed("stale turn", seed, 0, 0, bits=_HASH_BITS)
     return drawn / (1 << _HASH_BITS) < probability
 

@@ -26,13 +26,13 @@ class RowBatch:
         groups: (N,) long: which rows started from the same prompt or episode.
         trajectories: (N,) long, unique in the rollout: which rows belong together.
         turns: (N,) long: number of the row's turn in its trajectory.
-        step_rewards: (N,) float64: what the world paid for the row's turn.
+        step_rewards: (N,) float64: the environment's reward for the row's turn.
         step_penalties: (N,) float64: the row's own penalty, 0 where it is not part of scores.
-        anchors: N observations that turns began at, without history and instructions.
+        anchors: N observations at which turns began, without history and instructions.
         mask: (N, T) floats, 1 for counted tokens; a masked row has none.
-        token_costs: (N, T): what each token costs, KL in the reward; 0 where there is none.
-        entropies: (T,) a row, of the old policy; only where `needs_entropies`.
-        values: (T,) a row, by the critic; only of a `WithCritic`.
+        token_costs: (N, T): cost of each token, for KL in the reward; otherwise 0.
+        entropies: (T,) per row, of the old policy; only with `needs_entropies`.
+        values: (T,) per row, from the critic; only for a `WithCritic`.
     """
 
     scores: Tensor
@@ -49,9 +49,9 @@ class RowBatch:
 
     @cached_property
     def token_rewards(self) -> Tensor:
-        """(N, T): the row's score on its last counted token, minus what each token costs.
+        """(N, T): the row's score on its last counted token, minus the cost of each token.
 
-        Of a row without counted tokens, all are 0.
+        All are 0 in a row without counted tokens.
         """
         rewards = -self.token_costs * self.mask
         for place, score in enumerate(self.scores.tolist()):
@@ -64,12 +64,12 @@ class Advantage(Choice):
     """How much better a row, or a token, is than expected.
 
     Attributes:
-        needs_groups: It compares the episodes of a group.
-        needs_turns: It compares turns of episodes, so that a row must be one.
-        needs_entropies: It looks at entropies of the old policy.
-        of_tokens: It gives one advantage a token instead of one a row.
-        task_normalized: Token-level advantages of each task are standardized in the end (AgentRL,
-            arXiv 2510.04206, Eq. 1).
+        needs_groups: Compares the episodes of a group.
+        needs_turns: Compares turns of episodes, so a row must be a turn.
+        needs_entropies: Uses entropies of the old policy.
+        of_tokens: Returns one advantage per token instead of one per row.
+        task_normalized: Finally standardize token-level advantages within each task (AgentRL, arXiv
+            2510.04206, Eq. 1).
     """
 
     needs_groups: ClassVar[bool] = True
@@ -82,21 +82,21 @@ class Advantage(Choice):
     def of(self, rows: RowBatch) -> Tensor:
         """(N,) advantages of rows, or (N, T) of tokens where `of_tokens`.
 
-        A function of its rows alone: an update can ask for it again, for the same rollout without
-        penalties (`policy/penalty_share`).
+        It must be a pure function of its rows: an update can call it again, for the same rollout
+        without penalties (`policy/penalty_share`).
         """
 
     def with_targets(self, rows: RowBatch) -> tuple[Tensor, Tensor | None]:
-        """What `of` gives, and (N, T) targets of the critic; None where there is none."""
+        """The result of `of`, and (N, T) targets of the critic; None without a critic."""
         return self.of(rows), None
 
 
 class WithCritic(Advantage):
-    """What looks at a critic's values (`RowBatch.values`): where it is chosen, one is trained.
+    """An advantage that uses a critic's values (`RowBatch.values`); choosing it trains a critic.
 
     Attributes:
         clip_range: How far a value may move in an update (`value_loss`).
-        learning_rate: The critic's; None for `CRITIC_PACE` times the policy's.
+        learning_rate: The critic's learning rate; None for `CRITIC_PACE` times the policy's.
     """
 
     needs_groups: ClassVar[bool] = False
@@ -105,7 +105,7 @@ class WithCritic(Advantage):
     learning_rate: Positive | None = None
 
     def critic_rate(self, policy_rate: float) -> float:
-        """The critic's learning rate, beside that of the policy."""
+        """The critic's learning rate, given the policy's."""
         return CRITIC_PACE * policy_rate if self.learning_rate is None else self.learning_rate
 
     def of(self, rows: RowBatch) -> Tensor:
@@ -118,13 +118,13 @@ class WithCritic(Advantage):
 
 
 class Relative(Advantage):
-    """What compares a row with the others of its group.
+    """An advantage that compares a row with the others of its group.
 
     Attributes:
         over: What the statistics of a group count.
-        variance: Of trajectories: `total`, or `between` their means, as in the released code, which
-            gives huge advantages where the means are nearly equal and single turns are not.
-        single: What a group of one sample gets: nothing, or its score, as in the released code.
+        variance: Variance over trajectories: `total`, or `between` their means, as in the released
+            code, which gives huge advantages if the means are nearly equal but single turns differ.
+        single: Advantage in a group of one sample: 0, or its score, as in the released code.
     """
 
     over: Over = "trajectories"
@@ -145,7 +145,7 @@ class Relative(Advantage):
 
 
 def padded(values: Sequence[Tensor | None]) -> Tensor:
-    """(N, T): what rows have, 0 behind it and where a row has nothing."""
+    """(N, T) values of rows, zero-padded on the right; a row without values is all 0."""
     rows = [value if value is not None else torch.zeros(0) for value in values]
     whole: Tensor = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
     return whole

@@ -1,9 +1,9 @@
 """EMPG: advantages modulated by the policy's uncertainty.
 
-Sure turns learn more, unsure turns less, and a turn gains a little if the next turn of its
-trajectory is a sure one. Source: Wang et al. (arXiv 2509.09265). There a step is a segment
-of one long sample, and the authors' pseudocode has zeta = 0.1; ARLArena applies it to turn rows
-with zeta = 0.05, which is the default here.
+Confident turns learn more, uncertain turns less, and a turn gains a little if the next turn of its
+trajectory is confident. Source: Wang et al. (arXiv 2509.09265). There a step is a segment of one
+long sample, and the authors' pseudocode has zeta = 0.1; ARLArena applies it to turn rows with
+zeta = 0.05, which is the default here.
 """
 
 from typing import ClassVar, Literal
@@ -19,7 +19,7 @@ _TINY = 1e-8
 
 
 class EMPG(Relative):
-    """GRPO weighted by the entropy of turns, plus a bonus for what leads to a clear turn.
+    """GRPO weighted by the entropy of turns, plus a bonus for leading to a confident turn.
 
     Attributes:
         k: Strength of the scale.
@@ -65,7 +65,7 @@ def empg(
     `g_i = exp(-k h_i) / mean_j exp(-k h_j)`,
     `A_i = g_i base_i + zeta exp(-k_future h_next)`, the last term only if the trajectory has a next
     turn, then minus the mean of A over the rows. Rows without a counted token have no entropy: they
-    enter no mean and get 0.
+    are excluded from all means and get 0.
 
     Args:
         base: (N,) floats: GRPO's advantages.

@@ -17,14 +17,15 @@ class GAE(WithCritic):
     Attributes:
         gamma: Discount per token, or between turns.
         lam: 0 trusts the critic, 1 the returns.
-        discount: What gamma counts. By tokens, 0.95 leaves nothing of a reward 200 tokens earlier
-            (4e-5); by turns, tokens of one turn share it, and a row of one turn has no discount.
+        discount: What gamma applies to. Per token, 0.95 reduces a reward to almost nothing 200
+            tokens earlier (4e-5); per turn, tokens of one turn share it, and a row of one turn has
+            no discount.
     """
 
     name: Literal["gae"] = "gae"
     gamma: Share = 1.0
     lam: Share = 1.0
-    # Not there unless it is chosen: tracks and checkpoints are older than it.
+    # Left out unless chosen: tracks and checkpoints are older than this setting.
     discount: Annotated[
         Literal["tokens", "turns"], Field(exclude_if=lambda value: value == "tokens")
     ] = "tokens"
@@ -56,8 +57,8 @@ def gae(
     """Exponentially weighted sums of temporal-difference errors, within each row.
 
     `delta_t = r_t + gamma V_{t+1} - V_t`, `A_t = delta_t + gamma lam A_{t+1}`, V and A after a
-    row's last counted token are 0. Tokens that are not counted are stepped over. Source: Schulman
-    et al. (arXiv 1506.02438), Eq. 11 and 16.
+    row's last counted token are 0. Uncounted tokens are skipped. Source: Schulman et al. (arXiv
+    1506.02438), Eq. 11 and 16.
 
     Args:
         token_rewards: (N, T).
@@ -65,10 +66,10 @@ def gae(
         response_mask: (N, T), 1 for counted tokens.
         gamma: Discount per token.
         lam: 0 trusts the critic, 1 the returns.
-        by_turns: The discount is only between a turn's last token and the next turn's first, with
-            tokens between them that are not counted.
-        whiten: Whether advantages are whitened over the whole batch.
-        epsilon: Added to the variance then.
+        by_turns: Discount only from a turn's last token to the next turn's first; uncounted tokens
+            separate turns.
+        whiten: Whether to whiten advantages over the whole batch.
+        epsilon: Added to the variance when whitening.
 
     Returns:
         Advantages, and returns = advantages before whitening + values: the critic's targets. Both
@@ -103,15 +104,15 @@ def value_loss(
     response_mask: Tensor,
     clip_range: float | None,
 ) -> Tensor:
-    """Squared error of the critic, the larger one of free and clipped.
+    """Squared error of the critic, the larger of unclipped and clipped.
 
-    `0.5 max((V - R)^2, (clip(V, V_old - c, V_old + c) - R)^2)`: a value that has gone further than
-    c toward the target gets no gradient. Source: Huang et al., "The 37 implementation details of
+    `0.5 max((V - R)^2, (clip(V, V_old - c, V_old + c) - R)^2)`: a value that has moved more than c
+    toward the target gets no gradient. Source: Huang et al., "The 37 implementation details of
     proximal policy optimization" (2022), detail 9.
 
     Args:
-        values: (N, T), of the critic now; the gradient flows through them.
-        old_values: (N, T), when the rollout was made.
+        values: (N, T), current values of the critic; the gradient flows through them.
+        old_values: (N, T), values at the time of the rollout.
         returns: (N, T): the targets.
         response_mask: (N, T), 1 for counted tokens.
         clip_range: c; None for the plain squared error.
@@ -123,7 +124,7 @@ def value_loss(
         ValueError: Shapes differ.
     """
     counted = counted_tokens(response_mask, values)
-    # Before any arithmetic, so that not even NaN under a mask of 0 can reach a gradient.
+    # Before any arithmetic, so that not even a masked NaN can reach a gradient.
     values, old_values, returns = (
         part.where(counted_tokens(counted, part), 0.0)
         for part in (values, old_values.detach(), returns.detach())

@@ -1,8 +1,8 @@
 """GiGPO: advantages of whole episodes plus advantages of single turns.
 
 Trajectories of one group often visit the same observation. The turns that started from it form a
-step group, and the discounted rewards that followed tell which of them were the better actions.
-Source: Feng et al. (arXiv 2505.10978).
+step group, and the discounted rewards that followed show which actions were better. Source: Feng et
+al. (arXiv 2505.10978).
 """
 
 from collections.abc import Sequence
@@ -21,16 +21,15 @@ StepNorm = Literal["mean", "mean_std"]
 
 
 class GiGPO(Relative):
-    """GRPO of episodes, plus the same of turns that begin at the same observation.
+    """GRPO over episodes, plus GRPO over turns that begin at the same observation.
 
-    `A = A_episode + step_weight * A_step`. The paper has one normalization for both parts, and so
-    has this.
+    `A = A_episode + step_weight * A_step`. As in the paper, both parts use the same normalization.
 
     Attributes:
         gamma: Discount per turn.
         step_weight: Weight of the second part (omega).
         step_norm: Normalization (F_norm).
-        similarity: How alike two observations are that count as the same; None for equal ones.
+        similarity: Minimum similarity of observations that count as the same; None for equal ones.
     """
 
     needs_turns: ClassVar[bool] = True
@@ -68,9 +67,9 @@ def discounted_step_returns(
     turns are subtracted from the result.
 
     Args:
-        step_rewards: (N,) floats: what the world paid for the row's turn.
+        step_rewards: (N,) floats: the environment's reward for the row's turn.
         trajectories: (N,) long, unique in the rollout.
-        turns: (N,) long: number of the row's turn in its trajectory. Rows may stand in any order.
+        turns: (N,) long: number of the row's turn in its trajectory. Rows may be in any order.
         gamma: Discount per turn.
 
     Returns:
@@ -100,9 +99,9 @@ def step_groups(
 ) -> Tensor:
     """Number the sets of rows of one group that started from the same observation.
 
-    With `similarity` a row joins the first set of its group whose first member is as similar as
-    that (`difflib.SequenceMatcher.ratio`, which is not symmetric: the row's text is its first
-    argument). This costs a comparison per row and set; exact equality costs next to nothing.
+    With `similarity`, a row joins the first set of its group whose first member is at least that
+    similar (`difflib.SequenceMatcher.ratio`, which is not symmetric: the row's text is its first
+    argument). This costs one comparison per row and set; exact equality costs almost nothing.
 
     Args:
         anchors: N observations, without history and instructions.
@@ -118,7 +117,7 @@ def step_groups(
     """
     if groups.shape != (len(anchors),):
         raise ValueError(f"{len(anchors)} anchors do not fit groups {tuple(groups.shape)}")
-    # A text that was placed once goes to the same set again: sets are only added at the end.
+    # A known text always joins the same set, because sets are only appended.
     placed: dict[tuple[int, str], int] = {}
     firsts: dict[int, list[tuple[int, SequenceMatcher[str]]]] = {}
     count = 0
@@ -130,7 +129,7 @@ def step_groups(
         if number is None:
             number, count = count, count + 1
             if similarity is not None:
-                # The matcher indexes its second text once, for all comparisons to come.
+                # The matcher indexes its second text once, for all later comparisons.
                 firsts[group].append((number, SequenceMatcher(b=anchor)))
         placed[group, anchor] = number
         numbers.append(number)
@@ -198,8 +197,7 @@ def step_relative(
         epsilon: Added to it.
 
     Returns:
-        (N,), in the type of `step_returns`: 0 for a turn that is alone, since there is nothing to
-        compare it with.
+        (N,), in the type of `step_returns`: 0 for a turn that is alone in its step group.
 
     Raises:
         ValueError: Shapes differ.

@@ -1,11 +1,11 @@
 """Group statistics: how much better a row is than the others in its group.
 
-A row is one sequence, N of them in a rollout: a turn where every turn has its own prompt, else a
-trajectory. All functions need the rows of the whole rollout: a group must never be cut in two.
+A row is one sequence, N of them in a rollout: a turn if every turn has its own prompt, else a
+trajectory. All functions need the rows of the whole rollout: a group must never be split.
 
-Sums are taken in float64, whatever comes in and goes out. In float32 the rounding error of a mean,
-divided by a standard deviation that is itself only rounding error, gives a group of equal scores
-advantages up to about 1. So such groups are recognized and get exactly 0.
+Sums are computed in float64, whatever the input and output types. In float32 the rounding error of
+a mean, divided by a standard deviation that is itself only rounding error, gives a group of equal
+scores advantages up to about 1. So such groups are detected and get exactly 0.
 """
 
 from dataclasses import dataclass
@@ -18,17 +18,17 @@ from baselines.algorithms.masked import rounding
 
 Over = Literal["trajectories", "rows"]
 """What the statistics of a group count: each trajectory once, by the mean of its rows' scores, or
-each row, so that long trajectories weigh more."""
+each row, which gives long trajectories more weight."""
 
 Single = Literal["zero", "raw"]
-"""What a sample that is alone in its group is worth: nothing, or its score as it is."""
+"""Advantage of a sample that is alone in its group: 0, or its raw score."""
 
 Variance = Literal["total", "between"]
-"""What rows are scaled by where trajectories are counted: the variance of a row's score if first a
-trajectory is drawn and then one of its rows, or that of the trajectories' means alone. Both are the
-same where penalties do not set rows of one trajectory apart. But where trajectories fare alike, as
-late in training, their means differ by next to nothing, and dividing by that makes advantages of
-hundreds or (at equal means, by `epsilon`) 50,000 out of single penalties of 0.1."""
+"""Variance that scales rows if trajectories are counted: that of a row's score when a trajectory is
+drawn first and then one of its rows, or that of the trajectories' means alone. Both are the same
+unless penalties differ between rows of one trajectory. But if trajectories score alike, as late in
+training, their means hardly differ, and dividing by that turns single penalties of 0.1 into
+advantages of hundreds or (at equal means, by `epsilon`) 50,000."""
 
 
 EPSILON = 1e-6
@@ -52,7 +52,7 @@ def group_relative(
     advantage of Dr. GRPO. Source: DeepSeekMath (arXiv 2402.03300), section 4.1.2; Dr. GRPO (arXiv
     2503.20783).
 
-    Where all scores of a group are equal the advantages are exactly 0. ARLArena's released code is
+    If all scores of a group are equal, the advantages are exactly 0. ARLArena's released code uses
     `single="raw", variance="between"` with `over="rows"`, or `over="trajectories"` for what it
     calls vanilla GRPO.
 
@@ -65,7 +65,7 @@ def group_relative(
         epsilon: Added to it.
         single: Advantage of a sample that is alone in its group (with `over="trajectories"`, of all
             rows of a lone trajectory): 0, or the score with mean 0 and standard deviation 1.
-        variance: With `over="trajectories"`: what the standard deviation is made of.
+        variance: With `over="trajectories"`: which variance the standard deviation comes from.
 
     Returns:
         (N,), in the type of `scores`, without a gradient.
@@ -99,7 +99,7 @@ def group_relative(
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Of G groups, (G,) each; `uniform`: no two samples differ by more than rounding."""
+    """Statistics of G groups, (G,) each; `uniform`: samples differ by no more than rounding."""
 
     count: Tensor
     mean: Tensor
@@ -108,7 +108,7 @@ class Statistics:
 
 
 def statistics_of(samples: Tensor, index: Tensor, groups: int, rounding: float) -> Statistics:
-    """Statistics of float64 samples (S,) by their group's number (S,)."""
+    """Compute statistics of float64 samples (S,), given the group number of each (S,)."""
     zeros = samples.new_zeros(groups)
     count = zeros.index_add(0, index, torch.ones_like(samples))
     mean = zeros.index_add(0, index, samples) / count
@@ -127,7 +127,7 @@ def statistics_of(samples: Tensor, index: Tensor, groups: int, rounding: float) 
 def _over_trajectories(
     scores: Tensor, row_group: Tensor, trajectories: Tensor, variance: Variance
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Count, mean and variance of each group, whose samples are its trajectories."""
+    """Count, mean and variance of each group over its trajectories."""
     groups = int(row_group.max()) + 1 if len(row_group) else 0
     means, own_group, row_trajectory = trajectory_means(scores, row_group, trajectories)
     between = statistics_of(means, own_group, groups, 0.0)

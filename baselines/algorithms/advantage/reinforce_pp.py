@@ -32,9 +32,9 @@ def reinforce_plus_plus(
 ) -> Tensor:
     """REINFORCE++: discounted token returns, whitened over the whole batch; no groups, no critic.
 
-    `G_t = r_t + gamma G_{t+1}` over the counted tokens of a row, then `masked_whiten`. Tokens that
-    are not counted (tool output inside a trajectory) take no step of the discount. Source: Hu et
-    al. (arXiv 2501.03262).
+    `G_t = r_t + gamma G_{t+1}` over the counted tokens of a row, then `masked_whiten`. Uncounted
+    tokens (tool output inside a trajectory) are not discounted. Source: Hu et al. (arXiv
+    2501.03262).
 
     Args:
         token_rewards: (N, T): the score on the row's last counted token, a KL penalty on any.

@@ -23,9 +23,9 @@ class RLOO(Advantage):
 def leave_one_out(scores: Tensor, groups: Tensor, trajectories: Tensor) -> Tensor:
     """RLOO: a row's score minus the mean of the group's other trajectories.
 
-    `A_i = s_i - mean over trajectories j of the group, j not i's own, of s_j`, where a trajectory
-    counts by the mean of its rows' scores. The baseline does not depend on the row's own actions,
-    so the gradient has no bias. A trajectory alone in its group gets 0. Source: Kool et al. (2019);
+    `A_i = s_i - mean over trajectories j of the group, j not i's own, of s_j`, where a trajectory's
+    score is the mean of its rows' scores. The baseline does not depend on the row's own actions, so
+    the gradient is unbiased. A trajectory alone in its group gets 0. Source: Kool et al. (2019);
     Ahmadian et al. (arXiv 2402.14740).
 
     Args:

@@ -18,16 +18,15 @@ UNMOVED: Final = 0.01
 
 @dataclass(frozen=True, slots=True)
 class TokenLosses:
-    """Losses and what was limited, (N, T) each; False where the mask is 0.
+    """Losses and where they were clipped, (N, T) each; False where the mask is 0.
 
     Attributes:
-        losses: To be minimized.
-        clipped_low: The lower limit takes the gradient away (A < 0, ratio below it). In CISPO,
-            which keeps every gradient: the ratio is below the limit, whatever A. In SAPO, which has
-            none: where PPO's would act.
-        clipped_high: The same of the upper limit (A > 0, ratio above it).
-        clipped_dual: The second upper limit of PPO's clip takes the gradient away (A < 0); None
-            where a rule has none.
+        losses: The losses to minimize.
+        clipped_low: The lower limit removes the gradient (A < 0, ratio below it). In CISPO, which
+            keeps every gradient: the ratio is below the limit, whatever A. In SAPO, which has no
+            limits: where PPO's limit would act.
+        clipped_high: The same for the upper limit (A > 0, ratio above it).
+        clipped_dual: PPO's dual clip removes the gradient (A < 0); None for rules without one.
     """
 
     losses: Tensor
@@ -37,17 +36,17 @@ class TokenLosses:
 
     @property
     def clipped(self) -> Tensor:
-        """At the lower or the upper limit; its mean over counted tokens is the clip fraction."""
+        """Clipped at either limit; the mean over counted tokens is the clip fraction."""
         return self.clipped_low | self.clipped_high
 
 
 @dataclass(frozen=True, slots=True)
 class TokenBatch:
-    """Tokens of N rows, (N, T) each, 0 wherever the mask is 0; made by `of`.
+    """Tokens of N rows, (N, T) each, 0 wherever the mask is 0; created with `of`.
 
     Attributes:
-        log_probs: Of the policy now.
-        old_log_probs: Of the policy at the start of the update, without a gradient.
+        log_probs: Log-probabilities under the current policy.
+        old_log_probs: Under the policy at the start of the update, without a gradient.
         advantages: Without a gradient.
         counted: Bools, True for counted tokens.
     """
@@ -61,11 +60,11 @@ class TokenBatch:
     def of(
         cls, log_probs: Tensor, old_log_probs: Tensor, advantages: Tensor, response_mask: Tensor
     ) -> Self:
-        """Put 0 under the mask before any arithmetic: NaN there would reach the gradient otherwise.
+        """Zero masked values before any arithmetic; otherwise a NaN there would reach the gradient.
 
         Args:
-            log_probs: (N, T), of the policy now.
-            old_log_probs: (N, T), of the policy at the start of the update.
+            log_probs: (N, T), under the current policy.
+            old_log_probs: (N, T), under the policy at the start of the update.
             advantages: (N, T).
             response_mask: (N, T), 1 for counted tokens.
 
@@ -78,47 +77,46 @@ class TokenBatch:
         return cls(clean[0], clean[1], clean[2], counted)
 
     def ratios(self) -> Tensor:
-        """(N, T): new over old probability, the log-ratio limited."""
+        """(N, T): new over old probability, with the log-ratio clamped."""
         log_ratios = self.log_probs - self.old_log_probs
         return log_ratios.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).exp()
 
     @property
     def unmoved(self) -> bool:
-        """Whether all is finite, and the policy is still the old one."""
+        """Whether everything is finite and the policy is still the old one."""
         moved = (self.log_probs.detach() - self.old_log_probs).abs()
-        # NaN is not below it.
+        # NaN compares as False.
         return bool((moved <= UNMOVED).all() and self.advantages.isfinite().all())
 
     @property
     def has_both_signs(self) -> bool:
-        """Whether there are advantages above and below 0, so that any rule learns something."""
+        """Whether advantages are both above and below 0, so that any rule has a gradient."""
         return bool((self.advantages > 0).any() and (self.advantages < 0).any())
 
     def beyond(self, ratios: Tensor, low: float, high: float) -> tuple[Tensor, Tensor]:
-        """Where the larger one of free and clipped loss is the clipped one, at either limit."""
+        """Where the clipped loss is larger than the unclipped one, for each limit."""
         return (
             (self.advantages < 0) & (ratios < 1 - low),
             (self.advantages > 0) & (ratios > 1 + high),
         )
 
     def row_means(self, values: Tensor) -> Tensor:
-        """(N,): mean over counted tokens of values that are 0 elsewhere; 0 for an empty row."""
+        """(N,): mean over counted tokens, for values that are 0 elsewhere; 0 for an empty row."""
         return values.sum(dim=1) / self.counted.sum(dim=1).clamp(min=1)
 
 
 class SequenceMask(Part):
     """Drop bad rows that the policy has already moved away from.
 
-    A row is dropped if its mean advantage is below 0 and the mean of `old_log_prob - log_prob` (no
-    limit) over its counted tokens is above `delta`. Source: DeepSeek-V3.2 (arXiv 2512.02556), Eq.
+    A row is dropped if its mean advantage is below 0 and the mean of `old_log_prob - log_prob` (not
+    clamped) over its counted tokens is above `delta`. Source: DeepSeek-V3.2 (arXiv 2512.02556), Eq.
     9; ARLArena (arXiv 2602.21534), Table 1.
 
     Attributes:
         delta: How far a row may have moved, in nats per token.
-        denominator: `kept`: dropped rows leave the aggregation's denominators, too, where these are
-            counts of tokens or of non-empty rows (`token-mean`, `seq-mean-token-mean`), as in the
-            released code, which takes them out of the mask before everything else; `all`: they stay
-            in, as the paper's formula has it.
+        denominator: `kept`: denominators that count tokens or non-empty rows (`token-mean`,
+            `seq-mean-token-mean`) exclude dropped rows, as in the released code, which removes them
+            from the mask first; `all`: they include them, as in the paper's formula.
     """
 
     delta: NotNegative = 3e-3
@@ -134,23 +132,23 @@ class Clipping(Choice):
     """A clipping rule.
 
     Attributes:
-        sequence_mask: Which rows are dropped before; None for none.
+        sequence_mask: Which rows are dropped beforehand; None for none.
     """
 
     sequence_mask: SequenceMask | None = None
 
     @abstractmethod
     def losses(self, batch: TokenBatch) -> TokenLosses:
-        """The loss of every token, and what was limited."""
+        """The loss of every token, and where it was clipped."""
 
     def checked_losses(self, batch: TokenBatch) -> TokenLosses:
-        """The same; a plug-in may return anything.
+        """Call `losses` and check the result, because a plug-in may return anything.
 
-        Losses that are not finite are a mistake where the policy has not moved. Later, a rule
-        without limits may overflow: such steps are skipped, until the run has diverged.
+        Losses that are not finite are an error as long as the policy has not moved. Later, a rule
+        without limits may overflow: such steps are skipped until the run counts as diverged.
 
         Raises:
-            UserError: It is not what `losses` has to be.
+            UserError: The result is not what `losses` must return.
         """
         with own_code(self, f"the clipping {self.name}"):
             found: object = self.losses(batch)

@@ -11,17 +11,17 @@ from baselines.algorithms.part import NotNegative
 
 
 class PPOClip(Clipping):
-    """Token ratios, the pessimistic one of clipped and not clipped, with dual clip.
+    """Token ratios, the more pessimistic of clipped and unclipped, with dual clip.
 
     `max(-A w, -A clip(w, 1 - clip_low, 1 + clip_high))`, and for A < 0 at most `-A dual_clip`.
-    Source: Schulman et al. (arXiv 1707.06347), Eq. 7; unlike limits: DAPO (arXiv 2503.14476); dual
-    clip: Ye et al. (arXiv 1912.09729).
+    Source: Schulman et al. (arXiv 1707.06347), Eq. 7; asymmetric limits: DAPO (arXiv 2503.14476);
+    dual clip: Ye et al. (arXiv 1912.09729).
 
     Attributes:
         clip_low: How far a ratio may fall below 1.
         clip_high: How far a ratio may rise above 1.
-        dual_clip: Largest ratio where A < 0; None for no such limit (PPO as it was). At 1 or below
-            it would stop every update.
+        dual_clip: Largest ratio where A < 0; None for no such limit (original PPO). At 1 or below
+            it would block every update.
     """
 
     name: Literal["ppo"] = "ppo"
@@ -30,7 +30,7 @@ class PPOClip(Clipping):
     dual_clip: Annotated[float, Field(gt=1, allow_inf_nan=False)] | None = 3.0
 
     def losses(self, batch: TokenBatch) -> TokenLosses:
-        """The loss of every token, and what was limited."""
+        """The loss of every token, and where it was clipped."""
         ratios = batch.ratios()
         found = limited(batch, ratios, self.clip_low, self.clip_high)
         if self.dual_clip is None:
