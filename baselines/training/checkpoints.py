@@ -1,8 +1,8 @@
 """Checkpoints: the last state, to resume from, and the best model; `eval --model` reads both.
 
-A folder is written beside the old one and then takes its place, so that a crash or a full disk
-leaves one that is whole. Resuming reads this program's own files through accelerate; do not resume
-from a folder that somebody else made.
+A new folder is written next to the old one and then replaces it, so a crash or a full disk always
+leaves one complete checkpoint. Resuming loads files through accelerate; do not resume from a folder
+that somebody else made.
 """
 
 import contextlib
@@ -44,20 +44,20 @@ _LEARNER = "learner.pt"
 
 @dataclass(frozen=True, slots=True)
 class TrainingState:
-    """Where a run is, beside its weights, optimizer and generators.
+    """State of a run, besides weights, optimizer and random generators.
 
     Attributes:
-        update: Updates that were made.
-        validated: Last update whose validation was played, 0 for that of the init; -1 before it.
+        update: Number of completed updates.
+        validated: Last validated update, 0 for the init; -1 before any validation.
         position: Groups taken from the training streams.
         seconds: Compute so far, over all sessions.
         best: Highest validation success so far; None before the first validation.
-        skipped: Optimizer steps in a row that were not finite, of the policy and of the critic;
-            None in older checkpoints, which do not say it.
-        older_version: Number of the weights that the older policy of cross-policy sampling has.
-        checkpoint_seconds: What the last checkpoint took.
-        configuration: SHA-256 of what the run is: its resolved configuration, task, init, seed and
-            plug-ins.
+        skipped: Consecutive optimizer steps that were not finite, of policy and critic; None in
+            older checkpoints, which do not store it.
+        older_version: Weight version of cross-policy sampling's older policy.
+        checkpoint_seconds: Time that the last checkpoint took.
+        configuration: SHA-256 of the run's identity: its resolved configuration, task, init, seed
+            and plug-ins.
     """
 
     update: int
@@ -72,7 +72,7 @@ class TrainingState:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How far it is, to be compared: updates made, and the last one that was validated."""
+        """Progress, for comparisons: completed updates, and the last validated one."""
         return self.update, self.validated
 
 
@@ -88,7 +88,7 @@ def save_last(
     """Replace the last checkpoint.
 
     Args:
-        accelerator: Processes; knows optimizer and generators.
+        accelerator: Processes, optimizer and random generators.
         model: The policy.
         chat: Its tokenizer.
         folder: The run's folder.
@@ -107,7 +107,7 @@ def save_last(
         accelerator.wait_for_everyone()
         if accelerator.is_main_process:
             if older is not None:
-                # Tied weights are one tensor under two names, which safetensors does not take.
+                # Tied weights are one tensor under two names, which safetensors refuses.
                 copies = {name: value.cpu().clone().contiguous() for name, value in older.items()}
                 save_file(copies, fresh / _STATE / _OLDER)
             if learner is not None and (remembered := state_of(learner)):
@@ -143,11 +143,11 @@ def find_last(
     Args:
         folder: The run's folder.
         configuration: See `TrainingState`.
-        facts: The wanted run's settings and plug-ins, flat, to say what differs from those in the
-            folder's log.
+        facts: Flat settings and plug-ins of the run to resume; the error message names differences
+            to those in the folder's log.
 
     Raises:
-        UserError: It cannot be read, or is of another run.
+        UserError: It cannot be read, or belongs to another run.
     """
     _mend(folder)
     path = folder / LAST / _STATE / _FACTS
@@ -155,7 +155,7 @@ def find_last(
         return None
     try:
         content = json.loads(path.read_text("utf-8"))
-        # Older checkpoints do not say it: they were written after the validation of their update.
+        # Older checkpoints lack these; they were written after the validation of their update.
         content = {"validated": content["update"], "skipped": None, **content}
         content["skipped"] = content["skipped"] and tuple(content["skipped"])
         state = TrainingState(**{each.name: content[each.name] for each in fields(TrainingState)})
@@ -170,11 +170,11 @@ def find_last(
 
 
 def what_differs(path: Path, facts: Mapping[str, Any]) -> str:
-    """The settings that a log's run has otherwise, as the end of a sentence."""
+    """The settings in which a log's run differs, as the end of a sentence."""
     if not facts or not path.exists():
         return ""
     there = facts_of(read_training_log(path, allow_torn=True).start)
-    # Code comes first: it can explain the settings that it brings.
+    # List code first: it can explain the settings that it introduces.
     names = sorted({*there, *facts}, key=lambda name: (not name.startswith(PLUGIN), name))
     differing = [
         _difference(name, there.get(name, "none"), facts.get(name, "none"))
@@ -185,7 +185,7 @@ def what_differs(path: Path, facts: Mapping[str, Any]) -> str:
 
 
 def _difference(name: str, there: object, now: object) -> str:
-    """A setting, or the code of a plug-in, that is another one now."""
+    """Describe a setting, or a plug-in's code, that has changed."""
     if not name.startswith(PLUGIN):
         return f"{name} {there}, now {now}"
     before, after = (
@@ -222,12 +222,12 @@ def load_last(
     Returns:
         The older policy's weights, if any.
 
-    It may have been written by another number of processes: no result depends on the generators of
-    those that were not there.
+    The number of processes may have changed: no result depends on the random generators of added
+    processes.
 
     Raises:
-        UserError: It was written with FSDP, and this run is without, or vice versa; files
-            are missing or damaged.
+        UserError: It was written with FSDP and this run has none, or vice versa; files are missing
+            or damaged.
     """
     saved = folder / LAST / _STATE
     path = saved / _OLDER
@@ -235,7 +235,7 @@ def load_last(
     generators = sorted(saved.glob(f"{RNG_STATE_NAME}_*.pkl"))
     own = saved / f"{RNG_STATE_NAME}_{accelerator.process_index}.pkl"
     try:
-        # accelerate goes on without generators that it cannot read.
+        # accelerate ignores generators that it cannot read.
         if own in generators or not generators or accelerator.process_index < len(generators):
             load(own)
         accelerator.load_state(str(saved))
@@ -257,7 +257,7 @@ def load_last(
 
 
 def check_format(folder: Path, wanted: bool) -> None:
-    """Check that a run's last checkpoint, if there is one, is sharded if and only if the run is.
+    """Check that a run's last checkpoint, if any, is sharded exactly if the run is.
 
     Args:
         folder: The run's folder.
@@ -281,7 +281,7 @@ def check_format(folder: Path, wanted: bool) -> None:
 def _export(accelerator: Accelerator, model: Any, chat: Chat, folder: Path) -> None:
     """Write a model folder: configuration, safetensors, tokenizer, image processor if any.
 
-    LoRA's updates are merged, and also written alone into a folder in it.
+    LoRA updates are merged, and also written separately to a subfolder.
     """
     weights: dict[str, Any] = dict(full_weights(accelerator, model, everywhere=False))
     bare: PreTrainedModel = accelerator.unwrap_model(model)
@@ -294,7 +294,7 @@ def _export(accelerator: Accelerator, model: Any, chat: Chat, folder: Path) -> N
 
 
 def _fresh(accelerator: Accelerator, folder: Path, name: str) -> Path:
-    """The place beside a checkpoint that the next one is written to, empty."""
+    """An empty folder next to a checkpoint, for writing the next one."""
     fresh = folder / f"{name}.new"
     if accelerator.is_main_process:
         shutil.rmtree(fresh, ignore_errors=True)
@@ -303,10 +303,10 @@ def _fresh(accelerator: Accelerator, folder: Path, name: str) -> Path:
 
 
 def _mend(folder: Path) -> None:
-    """Finish what a crash between the two renames of `replace_folder` has left.
+    """Repair a crash between the two renames of `replace_folder`.
 
-    A last checkpoint moves on to the new one. A best model goes back to the old one: the update
-    that it is of has no checkpoint yet and is made again.
+    The last checkpoint becomes the new one. The best model goes back to the old one: its update has
+    no checkpoint yet and will be repeated.
     """
     fresh = folder / f"{LAST}.new"
     # Other processes do the same at the same time.
@@ -319,10 +319,10 @@ def _mend(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _writing(folder: Path, name: str, what: str) -> Iterator[None]:
-    """Turn a disk's failure into a user's error, and give its room back.
+    """Turn a disk failure into a `UserError`, and free the disk space.
 
     Raises:
-        UserError: What happened and what to do.
+        UserError: The disk failed; the message says what to do.
     """
     try:
         yield
@@ -343,13 +343,13 @@ def _writing(folder: Path, name: str, what: str) -> Iterator[None]:
 
 
 def _disk_failure(error: Exception) -> str | None:
-    """What the system said, if it is the disk that failed."""
+    """The system's message, if the error is a disk failure."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
     text = str(error)
-    # safetensors and tokenizers have exceptions of their own, with the system's text in them.
+    # safetensors and tokenizers raise their own exceptions, which contain the system's message.
     if "os error" in text:
         return text.splitlines()[0]
-    # torch has a RuntimeError of its writer, with another text for every moment.
+    # torch's writer raises a RuntimeError whose text depends on where it failed.
     torchs = ("inline_container", "iostream", "PytorchStreamWriter")
     return "a file could not be written whole" if any(mark in text for mark in torchs) else None

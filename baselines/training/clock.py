@@ -21,7 +21,7 @@ class Clock:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Time a part of it, also one that is broken off."""
+        """Time one phase, even if it is interrupted."""
         began = time.monotonic()
         try:
             yield
@@ -30,10 +30,10 @@ class Clock:
 
     @property
     def total(self) -> float:
-        """Seconds since it began."""
+        """Seconds since the update started."""
         return time.monotonic() - self._began
 
     def metrics(self) -> Metrics:
-        """`seconds/` numbers."""
+        """`seconds/` metrics."""
         phases: Metrics = {f"seconds/{name}": value for name, value in self._phases.items()}
         return phases | {"seconds/total": self.total}

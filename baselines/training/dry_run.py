@@ -1,4 +1,4 @@
-"""Estimates a run's time and memory: measured on one small batch, then scaled."""
+"""Estimates a run's time and memory by measuring one small batch and extrapolating."""
 
 import logging
 import time
@@ -34,9 +34,9 @@ log = logging.getLogger(__name__)
 
 MEASURED_GROUPS = 2
 _SIZES = (4_096, 8_192, 16_384, 32_768, 65_536)
-"""Of micro-batches, whose peaks are shown where a policy is large."""
+"""Micro-batch sizes in tokens whose peaks are shown for a large policy."""
 _LARGE = 8.0
-"""GiB of a large one."""
+"""Size of a large policy, in GiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +44,17 @@ class RunCost:
     """Time and memory of a run.
 
     Attributes:
-        rows: Of one update, expected.
-        tokens: Prompt and response tokens of one update's rows, expected.
-        rollout_s: Seconds of one update for playing.
-        learn_s: Seconds of one update for old and reference log-probabilities and optimizer steps.
-        validation_s: Seconds of one validation.
-        updates: Of the run.
-        validations: Of the run.
-        tuning_updates: Of tuning runs that come first, without a validation; in updates with
-            as many episodes as the run's have.
-        peak_gib: Of this process so far, all together: measured; on its GPU where it has one.
-        measured: What was measured, for people.
+        rows: Expected rows per update.
+        tokens: Expected prompt and response tokens of an update's rows.
+        rollout_s: Seconds per update for the rollout.
+        learn_s: Seconds per update for old and reference log-probabilities and optimizer steps.
+        validation_s: Seconds per validation.
+        updates: Number of updates in the run.
+        validations: Number of validations in the run.
+        tuning_updates: Updates of preceding tuning runs, which have no validations; counted in
+            updates with as many episodes as the run's.
+        peak_gib: Measured peak memory of this process so far, on its GPU if it has one.
+        measured: Human-readable summary of the measurement.
     """
 
     rows: float
@@ -69,7 +69,7 @@ class RunCost:
     measured: str
 
     def text(self) -> str:
-        """For people."""
+        """Human-readable text."""
         update = self.rollout_s + self.learn_s
         whole = self.updates * update + self.validations * self.validation_s
         first = self.tuning_updates * update
@@ -98,11 +98,11 @@ def _time(seconds: float) -> str:
 
 
 def computed(run: "TrainingRun", layout: Layout) -> str:
-    """What follows from the model's configuration alone, for people; nothing is loaded.
+    """Human-readable estimate from the model's configuration alone; nothing is loaded.
 
     Args:
-        run: What is to be estimated.
-        layout: Of it on devices.
+        run: The run to estimate.
+        layout: Its layout on devices.
     """
     memory = memory_of(run, layout)
     size = f"{memory.parameters:,} parameters, {counted(layout.processes, 'process')}"
@@ -115,7 +115,7 @@ def computed(run: "TrainingRun", layout: Layout) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """What was played of a task: numbers of groups, episodes, rows and the rows' tokens."""
+    """Played groups, episodes, rows and row tokens of a task."""
 
     groups: int
     episodes: int
@@ -124,7 +124,7 @@ class _Measured:
 
 
 def _measured(groups: Sequence[PlayedGroup]) -> dict[str, _Measured]:
-    """What was played, by task."""
+    """Count groups, episodes, rows and tokens by task."""
     found = {}
     for task in dict.fromkeys(group.task for group in groups):
         own = [group for group in groups if group.task == task]
@@ -157,13 +157,13 @@ async def measure(
     """Play a few groups, learn from them once with a learning rate of 0, and extrapolate.
 
     Args:
-        run: What is to be estimated.
-        engine: Started, with the init's weights; None where the main process has the only one.
+        run: The run to estimate.
+        engine: Started, with the init's weights; None if only the main process has one.
         accelerator: Processes and devices.
         tuning_updates: See `RunCost`.
 
     Raises:
-        UserError: The run could not be made.
+        UserError: The run would fail.
     """
     config = run.config
     learner = make_learner(run, accelerator, lambda phase: nullcontext())
@@ -175,7 +175,7 @@ async def measure(
     async with EnvPool(run.env_processes, players.here) as hosts:
         held_out = Validator(run, players, hosts)
         collector = Collector(config, sources, players.engine, hosts, players)
-        # The first places of the streams are one of each task.
+        # The first places of the streams cover every task.
         count = min(max(MEASURED_GROUPS * players.count, len(sources)), config.rollout.groups)
         began = time.monotonic()
         places = collector.next_places(count)

@@ -1,4 +1,4 @@
-"""Whether a run ends before its last update, and warnings that it does not learn its task."""
+"""Early stopping of a run, and warnings that it does not learn its task."""
 
 import logging
 
@@ -17,11 +17,11 @@ log = logging.getLogger(__name__)
 
 
 class EarlyStopping:
-    """What is remembered of all updates to judge whether another one is made.
+    """Tracks all updates to decide whether to make another one.
 
     Args:
-        run: Says which rules hold.
-        warns: Whether this process is the one that warns.
+        run: The run, with its stopping rules.
+        warns: Whether this process logs the warnings.
     """
 
     def __init__(self, run: TrainingRun, warns: bool) -> None:
@@ -33,12 +33,12 @@ class EarlyStopping:
         self._advantages: list[float | None] = []
 
     def recall(self, earlier: TrainingLog, counted: bool) -> None:
-        """Take up what earlier sessions have measured.
+        """Restore the measurements of earlier sessions.
 
         Args:
             earlier: Their log.
-            counted: The checkpoint knows how many steps in a row were not finite; the log only
-                tells whether the run had ended.
+            counted: Whether the checkpoint stores how many consecutive steps were not finite; the
+                log only shows whether the run had ended.
         """
         self._ended_before = None if counted else divergence(earlier)
         self._group_stds = earlier.series("rollout/group_std")
@@ -48,9 +48,9 @@ class EarlyStopping:
         )
 
     def note(self, number: int, metrics: Metrics) -> None:
-        """Remember an update; warn if penalties have just become most of the advantages.
+        """Record an update; warn if penalties have just come to dominate the advantages.
 
-        At the last one, warn if none of them had an advantage.
+        At the last update, warn if no update had any advantage.
         """
         self._group_stds.append(metrics["rollout/group_std"])
         self._penalty_shares.append(metrics.get("policy/penalty_share"))
@@ -86,7 +86,7 @@ class EarlyStopping:
             return skipped_text(self._run.config.optimization.max_skipped)
         if not self._run.stop_on_collapse:
             return None
-        # Without a validation there is one rule left.
+        # Without a validation, one rule still applies.
         for curve in held_out.curves.values() or [[]]:
             reason = should_stop(
                 [line.success for line in curve],
@@ -99,5 +99,5 @@ class EarlyStopping:
 
 
 def _own(spread: float | None, penalty_share: float | None) -> float | None:
-    """The spread of an update's advantages; 0 where all of it comes from format penalties."""
+    """The spread of an update's advantages; 0 if it comes only from format penalties."""
     return 0.0 if penalty_share == 1 else spread

@@ -1,4 +1,4 @@
-"""Whether a run fits on its GPUs, and with micro-batches of which size."""
+"""Whether a run fits on its GPUs, and with which micro-batch size."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -11,19 +11,19 @@ if TYPE_CHECKING:
     from baselines.config.run import TrainingRun
 
 LEAST: Final = 2_048
-"""Tokens of the smallest micro-batches that are chosen unasked: smaller ones are slow."""
+"""Smallest micro-batch size chosen automatically, in tokens: smaller ones are slow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How a run fits.
+    """How a run fits into memory.
 
     Attributes:
-        tokens: Of a micro-batch.
-        memory: What is needed with it.
-        layout: Of the run on devices.
+        tokens: Micro-batch size in tokens.
+        memory: Memory needed at that size.
+        layout: The run's layout on devices.
         whole: GiB of the smallest device.
-        phase: The one that lacks memory, or has the least left.
+        phase: The phase that lacks memory, or has the least left.
     """
 
     tokens: int
@@ -39,17 +39,17 @@ class Fit:
 
     @property
     def room(self) -> float:
-        """GiB that the phase has."""
+        """GiB available to the phase."""
         return self.layout.room(self.whole, self.phase)
 
     @property
     def fits(self) -> bool:
-        """Whether there is room in every phase."""
+        """Whether every phase has enough memory."""
         return self.starts and self.peak <= self.room
 
     @property
     def starts(self) -> bool:
-        """Whether vLLM's share has room for what it needs at least."""
+        """Whether vLLM's share of memory covers its minimum."""
         least, share = self.memory.engine, self.layout.engine_share
         return not share or least <= self.whole * share
 
@@ -80,19 +80,19 @@ class Fit:
 
 
 def unmeasured(memory: Memory) -> list[str]:
-    """What spares a reference that only measures: one option, or none."""
+    """The option that avoids a reference kept only for measuring, if there is one."""
     if not memory.measuring:
         return []
     return [f"--set kl.measured=false (saves {memory.measuring:.1f} GiB)"]
 
 
 def verdict(run: "TrainingRun", layout: Layout, whole: float | None) -> str:
-    """Whether a run fits, in a line for people.
+    """Describe in one line whether a run fits.
 
     Args:
-        run: With micro-batches as they will be.
-        layout: Of it on devices.
-        whole: GiB of the smallest device; None where there is none to judge.
+        run: The run, with its final micro-batch size.
+        layout: Its layout on devices.
+        whole: GiB of the smallest device; None if there is no device to check.
     """
     beside = f", with {layout.share:.0%} of each for vLLM" if layout.share else ""
     if whole is None:
@@ -133,18 +133,18 @@ def fit_on(run: "TrainingRun", layout: Layout, whole: float, shrink: bool = True
     """Fit a run on devices, with the configured micro-batches or halves of them.
 
     Args:
-        run: What is to be fitted.
-        layout: Of it on devices.
+        run: The run.
+        layout: Its layout on devices.
         whole: GiB of the smallest device.
-        shrink: Whether micro-batches may be made smaller.
+        shrink: Whether micro-batches may be reduced.
 
     Returns:
-        The first size that fits; if none does, the last one that was tried.
+        The first size that fits; if none does, the last one tried.
     """
     tokens = run.config.optimization.micro_batch_tokens
     while True:
         found = _at(run, layout, whole, tokens)
-        # Only learning has micro-batches.
+        # Only learning uses micro-batches.
         stuck = found.phase != "learning" or tokens < 2 * LEAST
         if found.fits or stuck or not shrink or not found.starts:
             return found
@@ -153,7 +153,7 @@ def fit_on(run: "TrainingRun", layout: Layout, whole: float, shrink: bool = True
 
 def _at(run: "TrainingRun", layout: Layout, whole: float, tokens: int) -> Fit:
     memory = memory_of(run, layout, tokens)
-    # What smaller micro-batches cannot help comes before what they can.
+    # Report phases first that smaller micro-batches cannot help.
     order = sorted(memory.phases, key=lambda phase: phase == "learning")
     left = {phase: layout.room(whole, phase) - memory.phases[phase] for phase in order}
     lacking = [phase for phase in order if left[phase] < 0]

@@ -1,8 +1,8 @@
-"""What a run needs of each GPU's memory, from the model's configuration alone.
+"""Estimates the memory that a run needs on each GPU, from the model's configuration alone.
 
-What lasts is counted: weights, gradients, moments, the reference. What one micro-batch needs
-beside it is measured in a run of the real model and of the real last layer on torch's fake tensors,
-which have shapes and no numbers. Nothing is allocated.
+Persistent memory is counted: weights, gradients, moments, the reference. The additional memory of
+one micro-batch is measured by running the real model and the real last layer on torch's fake
+tensors, which have shapes but no data. Nothing is allocated.
 """
 
 import copy
@@ -28,29 +28,29 @@ if TYPE_CHECKING:
 
 GIB: Final = 2**30
 PROMPT: Final = 1024
-"""Prompt tokens of a row that the estimate takes; what counts is a micro-batch's tokens."""
+"""Prompt tokens that the estimate assumes per row; what matters is a micro-batch's tokens."""
 _DEEP: Final = 4
-"""Layers from which on a model's memory is not measured but extrapolated."""
+"""Number of layers from which a model's memory is extrapolated instead of measured."""
 OVERHEAD: Final = 2.0
-"""GiB of a GPU that libraries take: the context of CUDA, of NCCL, work spaces."""
+"""GiB per GPU that libraries use: CUDA context, NCCL, workspaces."""
 
 _NCCL_BUFFERS: Final = 2 * GIB
-"""Bytes at most in which vLLM's NCCL transfer packs weights on the main process's device."""
+"""Maximum bytes of the buffers in which vLLM's NCCL transfer packs weights on the main device."""
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What each process needs of its device, in GiB.
+    """Device memory that each process needs, in GiB.
 
     Attributes:
-        parts: What lasts, and what a micro-batch needs beside it, by name.
-        phases: Peaks, by phase; without an engine.
-        tokens: Of the micro-batch that was measured.
-        parameters: Of the policy.
-        measuring: Of the reference, where it measures the distance from the init and moves no
-            update (`kl.measured`); 0 otherwise.
-        engine: What vLLM needs at least of its share: weights, keys and values of the longest row;
-            0 without vLLM.
+        parts: Persistent memory, and the additional memory of a micro-batch, by name.
+        phases: Peak by phase, without an engine.
+        tokens: Tokens of the measured micro-batch.
+        parameters: Number of the policy's parameters.
+        measuring: Memory of a reference that only measures the KL to the init and affects no update
+            (`kl.measured`); 0 otherwise.
+        engine: vLLM's minimum share: weights, and keys and values of the longest row; 0 without
+            vLLM.
     """
 
     parts: Mapping[str, float]
@@ -62,11 +62,11 @@ class Memory:
 
     @property
     def peak(self) -> float:
-        """The highest of the phases."""
+        """Peak over all phases."""
         return max(self.phases.values())
 
     def text(self) -> str:
-        """For people."""
+        """Human-readable text."""
         parts = ", ".join(f"{name} {size:.2f}" for name, size in self.parts.items())
         phases = ", ".join(f"{name} {size:.2f}" for name, size in self.phases.items())
         engine = f", of which it needs {self.engine:.2f} or more" if self.engine else ""
@@ -85,15 +85,15 @@ def estimate_memory(
     sent: int = 4,
     gathers: bool = False,
 ) -> Memory:
-    """Estimate what a process needs; images in micro-batches are not counted.
+    """Estimate the memory of a process; images in micro-batches are not counted.
 
     Args:
-        model: Of the policy.
-        config: What is chosen.
-        layout: Of the run on devices.
-        longest: Response tokens that a row can have.
-        sent: Bytes of each weight, as engines get them.
-        gathers: The main process has all of them on its device before they are sent (NCCL).
+        model: The policy's configuration.
+        config: The recipe's choices.
+        layout: The run's layout on devices.
+        longest: Maximum response tokens of a row.
+        sent: Bytes per weight sent to engines.
+        gathers: The main process gathers all weights on its device before sending them (NCCL).
     """
     optimization, lora = config.optimization, config.optimization.lora
     sharded = layout.sharded
@@ -102,7 +102,7 @@ def estimate_memory(
     narrow = optimization.mixed_precision == "bf16"
     share = layout.processes if sharded else 1
     moments = 2.1 if optimization.optimizer == "adamw_8bit" else 8.0
-    # Under autocast, matrices that nothing but products sees are kept in bfloat16.
+    # Under autocast, matrices used only in products are stored in bfloat16.
     halved = count if sharded else sizes.linear
     frozen = (4 * count - (2 * halved if narrow else 0)) / share
     own = count - (sizes.vision if optimization.freeze_vision else 0)
@@ -117,7 +117,7 @@ def estimate_memory(
     if lora is None and (config.needs_reference or config.kl.measured):
         parts["reference"] = frozen
     if config.sampling.cross_policy is not None:
-        # Whole and in float32, as the trainer keeps them for its checkpoints.
+        # Unsharded and in float32, as the trainer keeps them for its checkpoints.
         parts["older policy"] = 4 * count
     if layout.models is not None:
         each = _of_engine(model, count, layout.models.rows, PROMPT + longest)
@@ -130,14 +130,14 @@ def estimate_memory(
         parts["gathered"] = (2 if narrow else 4) * (2 * layer + rest)
         parts["reduced"] = whole_gradients(model, narrow)
     parts["micro-batch"] = _micro_batch(model, config, (rows, length, longest), sharded)
-    # Without FSDP none is made but in another type. Those with an update are always new.
+    # Without FSDP, only a type conversion copies weights, except that merged ones are always new.
     copies: float = 2 * count if sent == 2 else 0 if lora is None else 4 * sizes.linear
     if sharded:
-        # Each tensor is whole for a moment.
+        # Each tensor is gathered briefly.
         copies = parts["gathered"] + sent * count * (layout.everywhere or gathers)
     if gathers:
         copies += min(sent * count, _NCCL_BUFFERS)
-    # The new one is made before the old one goes.
+    # The new older policy is created before the previous one is freed.
     copies += parts.get("older policy", 0)
     engines = 0 if not layout.engine_share else 2 if "older policy" in parts else 1
     phases = {
@@ -156,9 +156,9 @@ def estimate_memory(
 
 
 def _of_engine(model: "PretrainedConfig", count: int, rows: int, length: int) -> int:
-    """Numbers that an engine keeps: weights, keys and values.
+    """Number of values that an engine stores: weights, keys and values.
 
-    Where some layers keep less than keys and values of every token, none are counted.
+    Counts no keys and values if some layers do not store them for every token.
     """
     text = model.get_text_config(decoder=True)
     kinds = set(getattr(text, "layer_types", None) or ())
@@ -172,13 +172,13 @@ def _of_engine(model: "PretrainedConfig", count: int, rows: int, length: int) ->
 
 @dataclass(frozen=True, slots=True)
 class _Sizes:
-    """Numbers of weights.
+    """Weight counts.
 
     Attributes:
-        parameters: Of the model.
-        linear: Of its matrices that only products see.
-        updates: Of LoRA's updates.
-        vision: Of its image side.
+        parameters: All weights of the model.
+        linear: Weights of matrices used only in products.
+        updates: Weights of the LoRA updates.
+        vision: Weights of the vision part.
     """
 
     parameters: int
@@ -188,7 +188,7 @@ class _Sizes:
 
 
 def _sizes(config: "PretrainedConfig", rank: int | None) -> _Sizes:
-    """Count a model's parameters, with updates of a rank."""
+    """Count a model's parameters, with LoRA updates of the given rank."""
     model = _empty(config, "meta", torch.float32)
     shared, last = model.get_input_embeddings().weight, model.get_output_embeddings()
     layers = [m for m in model.modules() if isinstance(m, torch.nn.Linear)]
@@ -201,19 +201,20 @@ def _sizes(config: "PretrainedConfig", rank: int | None) -> _Sizes:
 
 
 def whole_gradients(config: "PretrainedConfig", narrow: bool) -> float:
-    """Bytes of the gradients that FSDP has whole: a layer's, and the float32 buffer that is summed.
+    """Bytes of FSDP's unsharded gradients: those of a layer, and the float32 reduction buffer.
 
-    The embeddings' are whole when no activation is left, and do not add to the peak.
+    The embeddings' gradients are unsharded after all activations are freed, so they do not add to
+    the peak.
 
     Args:
-        config: Of the model.
-        narrow: Gradients are in bfloat16 before they are summed.
+        config: The model's configuration.
+        narrow: Gradients are in bfloat16 before they are reduced.
     """
     return float(((2 if narrow else 4) + 4) * _layers(config)[0])
 
 
 def _layers(config: "PretrainedConfig") -> tuple[int, int]:
-    """Weights of the largest layer, and of what FSDP has whole beside layers: the embeddings."""
+    """Weights of the largest layer, and of the embeddings, which FSDP gathers besides layers."""
     model = _empty(config, "meta", torch.float32)
     text = getattr(model.base_model, "language_model", model.base_model)
     layers: Sequence[torch.nn.Module] = text.layers
@@ -223,7 +224,7 @@ def _layers(config: "PretrainedConfig") -> tuple[int, int]:
 
 
 def _empty(config: "PretrainedConfig", device: str, dtype: torch.dtype) -> Any:
-    """A model without numbers."""
+    """A model without data."""
     from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
     seeing = hasattr(config, "vision_config")
@@ -237,7 +238,7 @@ def _micro_batch(
 ) -> float:
     """Peak bytes of one micro-batch's forward and backward pass, without weights and gradients.
 
-    Every layer adds as much: two small models say what one of any depth needs.
+    Every layer adds the same amount, so two shallow models suffice to extrapolate to any depth.
     """
     layers = model.get_text_config(decoder=True).num_hidden_layers
     if layers <= _DEEP:
@@ -247,7 +248,7 @@ def _micro_batch(
 
 
 def _cut(model: "PretrainedConfig", layers: int) -> "PretrainedConfig":
-    """The configuration of the same model with its first layers alone."""
+    """The model's configuration, cut to its first layers."""
     shallow = copy.deepcopy(model)
     text = shallow.get_text_config(decoder=True)
     text.num_hidden_layers = layers
@@ -262,7 +263,7 @@ def _measured(
     sizes: tuple[int, int, int],
     sharded: bool,
 ) -> float:
-    """See `_micro_batch`; of a micro-batch of rows, tokens of each, and response tokens of each."""
+    """See `_micro_batch`; `sizes` are rows, tokens per row and response tokens per row."""
     rows, length, response = sizes
     optimization = config.optimization
     narrow = optimization.mixed_precision == "bf16"
@@ -278,7 +279,7 @@ def _measured(
             model.gradient_checkpointing_enable()
         chunked = use_chunked_head(model, optimization.head_chunk or DEFAULT_CHUNK)
         for weight in model.parameters():
-            # Gradients are counted by themselves; here only while they are made.
+            # Gradients are counted separately; here only while they are being computed.
             if weight.requires_grad:
                 weight.register_post_accumulate_grad_hook(_forget)
         ids = torch.zeros((rows, length), dtype=torch.long)
@@ -297,15 +298,15 @@ def _measured(
                 else:
                     logits = _forward(model, ids, response)[places].float()
                     values = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
-            # Autocast's copies of weights are gone by now, as in the trainer.
+            # As in the trainer, autocast's copies of weights are freed by now.
             values.sum().backward()
         return float(peak.peak)
 
 
 def _place(model: torch.nn.Module) -> None:
-    """Move a model from the device `meta` to the CPU, where fake tensors stand for real ones.
+    """Move a model from the `meta` device to the CPU, where fake tensors replace real ones.
 
-    By hand, since torch's own way to move a model needs tensors that nothing else refers to.
+    Done by hand, because torch's own method needs tensors without other references.
     """
     made: dict[int, torch.Tensor] = {}
     for module in model.modules():
@@ -333,10 +334,10 @@ def _forget(weight: torch.Tensor) -> None:
 
 
 class _Peak(TorchDispatchMode):
-    """Counts the bytes of all storages that are alive.
+    """Counts the bytes of all live storages.
 
     Args:
-        known: What is there before and is not counted.
+        known: Existing tensors, which are not counted.
     """
 
     def __init__(self, known: Sequence[torch.Tensor]) -> None:
@@ -347,7 +348,7 @@ class _Peak(TorchDispatchMode):
             self._seen[tensor.untyped_storage()] = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run an operation and count what it makes."""
+        """Run an operation and count its outputs."""
         made = func(*args, **(kwargs or {}))
         tree_map_only(torch.Tensor, self._count, made)
         return made

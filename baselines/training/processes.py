@@ -1,4 +1,4 @@
-"""The processes of a run: their setup, and ending all of them if one fails."""
+"""The processes of a run: sets them up, and ends all of them if one fails."""
 
 import asyncio
 import os
@@ -24,18 +24,18 @@ from tasks.errors import UserError
 _LONGEST: Final = timedelta(days=1)
 """Timeout of a collective: processes that finish early wait for the others."""
 _BROKEN: Final = ("Connection closed by peer", "Connection reset by peer", "Broken pipe")
-"""What collectives say whose other end is gone."""
+"""Errors of collectives whose peer is gone."""
 _LOOK: Final = 1.0
-"""Seconds between two looks at whether another process has failed."""
+"""Seconds between checks whether another process has failed."""
 _LAST_WORDS: Final = 10.0
-"""Seconds that a failed process has to say why, before the others end by themselves."""
+"""Seconds for a failed process to report its error before the others exit."""
 _UNNOTICED: Final = 20.0
-"""Seconds after which a process that is gone ends the others, if nothing else has: collectives of
-gloo notice it, those of NCCL wait on."""
+"""Seconds after which a vanished process ends the others, if nothing else has: gloo's collectives
+notice it, NCCL's keep waiting."""
 _FAILED: Final = "arlarena/failed"
 _STOPPED: Final = "arlarena/stopped"
 _NUMBER: Final = "arlarena/process/{}"
-"""Where each process leaves how it is found on its machine."""
+"""Key under which each process stores how to find it on its machine."""
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 _NAMESPACE: Final = Path("/proc/self/ns/pid")
 FAILED_ELSEWHERE: Final = 70
@@ -43,11 +43,11 @@ FAILED_ELSEWHERE: Final = 70
 
 
 def make_accelerator(run: TrainingRun) -> Accelerator:
-    """The processes and devices of a run.
+    """Set up the processes and devices of a run.
 
     Raises:
-        UserError: A launcher was asked for several processes and has started one, or shards in a
-            way that is not supported.
+        UserError: A launcher was asked for several processes but started one, or uses an
+            unsupported kind of sharding.
     """
     _check_launcher()
     accelerator = Accelerator(
@@ -61,12 +61,12 @@ def make_accelerator(run: TrainingRun) -> Accelerator:
 
 
 def _check_launcher() -> None:
-    """Notice accelerate's launcher for one process where it was asked for several on CPUs.
+    """Detect that accelerate's launcher was asked for several CPU processes but started one.
 
-    It has none for several, and sets the rendezvous of several all the same.
+    It cannot start several, but sets the rendezvous variables anyway.
 
     Raises:
-        UserError: So it is.
+        UserError: This is the case.
     """
     alone = "WORLD_SIZE" not in os.environ and "MASTER_PORT" in os.environ
     if alone and os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes"):
@@ -79,14 +79,14 @@ def _check_launcher() -> None:
 
 @contextmanager
 def ended_together(accelerator: Accelerator) -> Iterator[None]:
-    """Within it, an error of one process ends all of them, and one of them says why.
+    """Within this context, an error in one process ends all of them, and one reports it.
 
-    The others may stand in a collective, where nothing of Python's can reach them, and would wait
-    for a day. So each has a thread that looks whether another one has failed, and then ends the
-    process without a word. That comes after the failed one's own end: a launcher ends all as soon
-    as one has ended, and the message would be lost. The thread also looks whether another process
-    of this machine is gone: one that was killed tells nobody, NCCL does not notice it, and a
-    launcher's SIGTERM does not reach those that wait for it.
+    The others may be blocked in a collective, which Python cannot interrupt, and would wait for a
+    day. So each has a thread that checks whether another process has failed, and then exits
+    silently. It does so after the failed process has exited: a launcher ends all processes as soon
+    as one exits, and the message would be lost. The thread also checks whether another process of
+    this machine is gone: a killed process reports nothing, NCCL does not notice, and a launcher's
+    SIGTERM does not reach processes that wait for it.
 
     Raises:
         UserError: Another process has vanished.
@@ -94,7 +94,7 @@ def ended_together(accelerator: Accelerator) -> Iterator[None]:
     if accelerator.num_processes == 1:
         yield
         return
-    # The rendezvous; a connection of its own, since the main thread may be waiting on the other.
+    # The rendezvous store; a separate connection, because the main thread may block the other one.
     # torch's stubs lack it.
     store: Any = dist.distributed_c10d._get_default_store()
     store = store.clone()
@@ -112,7 +112,7 @@ def ended_together(accelerator: Accelerator) -> Iterator[None]:
         if elsewhere.is_set():
             os._exit(FAILED_ELSEWHERE)
         if isinstance(error, asyncio.CancelledError):
-            # Asked to stop, as all are; some take longer to end.
+            # All processes were asked to stop; some take longer to exit.
             with suppress(RuntimeError):
                 store.set(_STOPPED, "")
             raise
@@ -120,11 +120,10 @@ def ended_together(accelerator: Accelerator) -> Iterator[None]:
         thread.join()
         with suppress(RuntimeError):
             if store.add(_FAILED, 1) > 1:
-                # Another process was the first and says why, if the launcher lets it.
+                # Another process failed first and reports it, if the launcher gives it time.
                 time.sleep(_LAST_WORDS)
                 os._exit(FAILED_ELSEWHERE)
-            # The others must know it first: an error of theirs about broken connections would be
-            # noise.
+            # Let the others notice first: their errors about broken connections would be noise.
             time.sleep(2 * _LOOK)
         if isinstance(error, RuntimeError) and any(text in str(error) for text in _BROKEN):
             raise UserError(
@@ -139,7 +138,7 @@ def ended_together(accelerator: Accelerator) -> Iterator[None]:
 def _look(
     store: Any, numbers: Sequence[str], done: threading.Event, elsewhere: threading.Event
 ) -> None:
-    """End the process after another one has failed, which is noted in `elsewhere`, or is gone."""
+    """Exit after another process has failed, which sets `elsewhere`, or is gone."""
     peers: list[str] = []
     missing_since: float | None = None
     stopped = False
@@ -167,19 +166,19 @@ def _look(
 
 
 def _own_number() -> str:
-    """What names this process: its machine, name space, number and start."""
+    """Identifies this process by its machine, namespace, id and start time."""
     return f"{_place()} {os.getpid()} {process_start(os.getpid())}"
 
 
 def _gone(number: str) -> bool:
-    """Whether a process of this machine has ended; one that cannot be seen from here has not."""
+    """Whether a process of this machine has exited; False if it is not visible from here."""
     place, pid, start = number.rsplit(" ", 2)
     return place == _place() and str(process_start(int(pid))) != start
 
 
 def _place() -> str:
-    """Where process numbers mean the same: a running kernel, and a name space of it."""
+    """The scope of process ids: a running kernel and a PID namespace."""
     try:
         return f"{_BOOT.read_text('ascii').strip()} {_NAMESPACE.stat().st_ino}"
-    except OSError:  # a sandbox that hides them: then no process is looked for
+    except OSError:  # a sandbox hides them: then no process is checked
         return uuid4().hex

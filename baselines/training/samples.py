@@ -1,4 +1,4 @@
-"""Samples of what was played: texts of a few rows, beside the log's numbers."""
+"""Rollout samples: texts of a few rows, next to the log."""
 
 import json
 from collections.abc import Sequence
@@ -12,22 +12,22 @@ from tasks.texts import without_middle
 
 SAMPLES: Final = "samples"
 ROWS: Final = 16
-"""Of each update that is sampled: the first turns of the first episodes."""
+"""Rows per sampled update: the first turns of the first episodes."""
 LONGEST: Final = 8_000
-"""Characters of a prompt, and of a response; the middle of a longer one is left out."""
+"""Maximum characters of a prompt or response; the middle of a longer one is omitted."""
 
 
 def write_samples(folder: Path, update: int, rows: Sequence[Row], chat: Chat) -> Path:
     """Write the texts of an update's first rows, at most about 250 kB, as JSON lines.
 
     Args:
-        folder: The run's.
+        folder: The run's folder.
         update: Number of the update that learned from them.
-        rows: All of them, in their order.
+        rows: All rows, in order.
         chat: The policy's tokenizer.
 
     Returns:
-        The file; what was there before, of a session that was stopped, is replaced.
+        The file; one left by a stopped session is replaced.
 
     Raises:
         OSError: It cannot be written.
@@ -40,7 +40,7 @@ def write_samples(folder: Path, update: int, rows: Sequence[Row], chat: Chat) ->
 
 
 def _sample(row: Row, chat: Chat) -> dict[str, Any]:
-    """A row in words, special tokens included."""
+    """A row as text, including special tokens."""
     return {
         "task": row.task,
         "group": row.group,

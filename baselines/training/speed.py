@@ -1,4 +1,4 @@
-"""How much arithmetic an update's optimizer steps make, and what share of a GPU's that is."""
+"""Floating-point operations of an update's optimizer steps, and their share of a GPU's peak."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -21,8 +21,8 @@ PEAKS: Final = {
     "B200": 2250.0,
     "L40S": 362.0,
 }
-"""TFLOP/s of dense products in bfloat16 (NVIDIA's data sheets, without sparsity), by a part of the
-device's name; the first that fits counts."""
+"""TFLOP/s of dense bfloat16 products (NVIDIA's data sheets, without sparsity), by a part of the
+device's name; the first match counts."""
 
 
 def step_flops(
@@ -35,18 +35,18 @@ def step_flops(
 ) -> float:
     """Floating-point operations of forward and backward passes, as MFU counts them.
 
-    2 per parameter and token forward and 4 backward, the last layer's of response tokens alone; and
-    of attention, with half of the pairs of tokens. What is computed again, or saved by shared
-    prefixes, does not count (Chowdhery et al., PaLM, arXiv 2204.02311, appendix B).
+    2 per parameter and token forward and 4 backward, for the last layer only over response tokens;
+    plus attention, over half of the token pairs. Recomputation, and savings from shared prefixes,
+    do not count (Chowdhery et al., PaLM, arXiv 2204.02311, appendix B).
 
     Args:
         model: The policy's configuration.
-        parameters: Of the policy, all of them.
-        rows: That are learned from.
+        parameters: Number of all parameters of the policy.
+        rows: The training rows.
         epochs: Mean number of passes over each row.
-        frozen: LoRA: the weights have no gradients, which is 2 less per parameter and token. What
-            its updates add is left out.
-        critic: A network of the same size but for the last layer is trained beside it.
+        frozen: LoRA: the weights have no gradients, which saves 2 per parameter and token. The
+            updates themselves are not counted.
+        critic: A critic of the same size, except for the last layer, is trained as well.
     """
     text = model.get_text_config(decoder=True)
     head = text.vocab_size * text.hidden_size
@@ -65,13 +65,13 @@ def step_flops(
 def speed_metrics(
     flops: float, seconds: float | None, processes: int, device: str | None
 ) -> Metrics:
-    """`speed/` numbers.
+    """`speed/` metrics.
 
     Args:
-        flops: Of all processes.
-        seconds: That they took.
-        processes: How many there are.
-        device: Name of each one's GPU; None on a CPU.
+        flops: Floating-point operations of all processes.
+        seconds: Time that they took.
+        processes: Number of processes.
+        device: Name of each process's GPU; None on a CPU.
     """
     if not seconds or not flops:
         return {}
@@ -81,12 +81,12 @@ def speed_metrics(
 
 
 class ThroughputMeter:
-    """Relates the arithmetic of an update to the time that it took.
+    """Measures the floating-point operations of an update per unit of time.
 
     Args:
         accelerator: Processes and devices.
         model: The policy, prepared.
-        critic: A critic is trained beside it.
+        critic: Whether a critic is trained as well.
     """
 
     def __init__(self, accelerator: Accelerator, model: Any, critic: bool = False) -> None:
@@ -104,12 +104,12 @@ class ThroughputMeter:
         self._flops = 0.0
 
     def note(self, rows: Sequence[Row], epochs: float) -> None:
-        """Count rows that were learned from, with their mean number of passes."""
+        """Count training rows, with their mean number of passes."""
         self._flops += step_flops(
             self._config, self._parameters, rows, epochs, self._frozen, self._critic
         )
 
     def metrics(self, seconds: float | None) -> Metrics:
-        """`speed/` numbers of what was noted since the last time, in so many seconds."""
+        """`speed/` metrics of the rows noted since the last call, which took `seconds`."""
         flops, self._flops = self._flops, 0.0
         return speed_metrics(flops, seconds, self._processes, self._device)

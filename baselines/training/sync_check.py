@@ -1,7 +1,7 @@
-"""Whether trained weights reach the engine, by checksums of both sides.
+"""Checks with checksums on both sides that trained weights reach the engine.
 
-At the start of a run the engine has the init from its folder, so that a weight sync which does
-nothing shows in no other number: not until the policy has moved far.
+At the start of a run the engine loads the init from its folder, so no other metric reveals a weight
+sync that does nothing until the policy has moved far.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ _JOINED: Final = {
     "qkv_proj": ("q_proj", "k_proj", "v_proj"),
     "gate_up_proj": ("gate_proj", "up_proj"),
 }
-"""Matrices that vLLM keeps as one."""
+"""Matrices that vLLM fuses into one."""
 CAUSES: Final = (
     "Known causes: the versions of vLLM and this program do not fit; a server was restarted or "
     "replaced during the run; several servers, of which only some get weights"
@@ -40,16 +40,16 @@ class _Given(NamedTuple):
 class SyncCheck:
     """Compares what changed in the trainer with what changed in the engine.
 
-    A tensor that is another one even after rounding to bfloat16 must have changed in the engine
-    (which may round itself), and one that was sent unchanged must not have. One sync is the
-    baseline; the check is over at the first later sync in which a tensor changed. Until then each
-    sync costs one SHA-256 of all weights on each side, and nothing after it.
+    A tensor that differs even after rounding to bfloat16 must have changed in the engine (which may
+    round as well), and one that was sent unchanged must not have. One sync is the baseline; the
+    check ends at the first later sync in which a tensor changed. Until then each sync costs one
+    SHA-256 of all weights on each side; afterward nothing.
 
     Args:
-        engine: Gets the weights; None where another process's engine answers.
+        engine: Receives the weights; None if another process's engine answers.
 
     Attributes:
-        proven: The last check has seen every tensor of the engine, and all was right.
+        proven: The last check covered every tensor of the engine and passed.
     """
 
     def __init__(self, engine: Engine | None) -> None:
@@ -59,22 +59,22 @@ class SyncCheck:
         self._before: tuple[Mapping[str, _Given], Mapping[str, str]] | None = None
 
     def judge(self, metrics: Metrics, number: int, corrected: bool) -> None:
-        """Look at the gap between engine and policy after the first update.
+        """Check the gap between engine and policy after the first update.
 
-        It is measured on rows from exactly the policy's weights, so no age explains it. Numerics
-        may: they drift apart in low precision when a policy collapses, which a track counts. So it
-        is only warned about where checksums have shown that weights arrive.
+        It is measured on rows sampled from exactly the policy's weights, so staleness cannot
+        explain it. Numerics can: in low precision, the two diverge when a policy collapses, which a
+        track counts. So if checksums have shown that weights arrive, this only warns.
 
         Args:
-            metrics: Of an update.
-            number: Of the update, at least 2.
-            corrected: Importance weights are in use (`tis_cap`).
+            metrics: Metrics of an update.
+            number: Number of the update, at least 2.
+            corrected: Whether importance weights are in use (`tis_cap`).
 
         Raises:
-            UserError: The gap is large, and nothing has shown that weights arrive.
+            UserError: The gap is large, and no check has shown that weights arrive.
         """
         gap = metrics.get("engine/k3")
-        # If it is not a number the policy has diverged, which ends runs in its own way.
+        # A NaN means that the policy has diverged, which is handled elsewhere.
         if self._engine is None or gap is None or not gap > MOST_AT_FIRST:
             return
         if not self.proven:
@@ -87,17 +87,17 @@ class SyncCheck:
             MOST_AT_FIRST,
             "" if corrected else "; importance weights (--set tis_cap=2) correct that",
         )
-        # Once more: the next sync is the baseline.
+        # Check again, with the next sync as the baseline.
         self._due, self._before = True, None
 
     async def after_sync(self, weights: Mapping[str, torch.Tensor]) -> None:
-        """Look at both sides, if that is due.
+        """Compare both sides, if due.
 
         Args:
-            weights: That the engine has just got, by their names in the state dict.
+            weights: The weights that were just sent, by their names in the state dict.
 
         Raises:
-            UserError: The engine has other weights than it should have.
+            UserError: The engine has wrong weights.
             EngineDown: The engine failed.
         """
         if not self._due or self._engine is None:
@@ -115,7 +115,7 @@ class SyncCheck:
             self.proven = HASH_OF_NOTHING not in held.values()
 
     def close(self) -> None:
-        """Warn at the end of a run that has never sent other weights than the first ones."""
+        """Warn at the end of a run whose weights never changed."""
         if self._due and not self.proven and self._engine is not None:
             log.warning(
                 "no weights changed in this run, so it does not show that the %s engine takes new "
@@ -130,10 +130,10 @@ class SyncCheck:
         given: Mapping[str, _Given],
         held: Mapping[str, str],
     ) -> bool:
-        """Whether a tensor changed in both.
+        """Whether a tensor changed on both sides.
 
         Raises:
-            UserError: Not the same ones did.
+            UserError: Different tensors changed.
         """
         assert self._engine is not None
         new = {n for n, one in given.items() if one.rounded != given_before[n].rounded}
@@ -143,7 +143,7 @@ class SyncCheck:
         for name, digest in held.items():
             if digest != HASH_OF_NOTHING:
                 moved[_unsplit(name)] |= digest != held_before[name]
-            else:  # Packed by vLLM's CPU kernels. One of unknown sources may hide any.
+            else:  # Packed by vLLM's CPU kernels; one with unknown sources may contain any.
                 hidden.update(_sources(name, given) or given)
         known = {name: of for name in moved if (of := _sources(name, given))}
         stale = [name for name, of in known.items() if not moved[name] and new.intersection(of)]
@@ -163,7 +163,7 @@ class SyncCheck:
 
 
 def _digests(weights: Mapping[str, torch.Tensor]) -> dict[str, _Given]:
-    """Checksums of what is sent; of tied tensors one each."""
+    """Checksums of the sent weights; each name of a tied tensor has its own."""
     found: dict[str, _Given] = {}
     for name, weight in weights.items():
         sent = rounded = sha256_of(weight)
@@ -174,13 +174,13 @@ def _digests(weights: Mapping[str, torch.Tensor]) -> dict[str, _Given]:
 
 
 def _unsplit(name: str) -> str:
-    """An engine's tensor without the rank that has a part of it: all parts count as one."""
+    """An engine tensor's name without its rank: all ranks' parts count as one tensor."""
     place, colon, tensor = name.rpartition(":")
     return ":".join(one for one in place.split(":") if not one.startswith("tp")) + colon + tensor
 
 
 def _sources(name: str, given: Mapping[str, _Given]) -> Sequence[str]:
-    """Names of the sent tensors that an engine's tensor is made of; none if that is unknown."""
+    """Names of the sent tensors that form an engine's tensor; empty if unknown."""
     bare = name.rpartition(":")[2]
     if bare in given:
         return [bare]

@@ -23,7 +23,7 @@ _BLOCKS = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
 _ASCII = "_.-=+*%#"
 _WIDEST_SPARKLINE = 60
 _RECENT = 10
-"""Updates whose speed the time left is reckoned from."""
+"""Number of recent updates from which the remaining time is estimated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +31,13 @@ class _Row:
     """One line of the view.
 
     Attributes:
-        label: What it is called.
-        value: The number of a line of the log; None where there is none.
-        text: How the number is written.
-        share: The sparkline goes from 0 to 1, not from the lowest to the highest.
+        label: Its label.
+        value: Extracts the number from a log line; None if there is none.
+        text: Formats the number.
+        share: The sparkline spans 0 to 1 instead of minimum to maximum.
         log_scale: The sparkline shows orders of magnitude.
-        usual: A number that says nothing: lines leave it out, and a row that has seen no other is
-            not shown.
+        usual: A number that carries no information: lines omit it, and a row with no other number
+            is hidden.
     """
 
     label: str
@@ -48,7 +48,7 @@ class _Row:
     usual: float | None = None
 
     def told(self, line: Line) -> float | None:
-        """The number of a line, if it says something."""
+        """The number of a log line, if it is informative."""
         value = self.value(line)
         return None if value == self.usual else value
 
@@ -92,16 +92,16 @@ _VALIDATION = _Row("success", _named("success"), percent_text, share=True)
 
 
 class LiveView:
-    """Shows a run: a live view on a terminal, one plain line per update anywhere else.
+    """Shows a run: a live view on a terminal, else one plain line per update.
 
-    Anywhere else there are also lines for what comes before the first update: what is run, and
-    which episodes are begun. Use as a context manager; the view stays on the terminal when it ends.
+    Without a terminal, lines also show what happens before the first update: what runs, and which
+    episodes have started. Use as a context manager; the view stays on the terminal when it ends.
 
     Args:
         total_updates: Updates of the whole run.
-        earlier: Lines of the log of a run that is resumed.
-        console: Where to; standard error by default.
-        title: What is run.
+        earlier: Log lines of a resumed run.
+        console: The console; standard error by default.
+        title: Name of the run.
     """
 
     def __init__(
@@ -128,11 +128,11 @@ class LiveView:
             )
 
     def __enter__(self) -> Self:
-        """Start to show."""
+        """Start the view."""
         if self._live:
             self._live.start()
-            # The view redirects sys.stderr so that lines appear above it; handlers made before
-            # hold the old one.
+            # The view redirects sys.stderr so that lines appear above it; existing handlers hold
+            # the old one.
             log_to(sys.stderr)
             return self
         if self._title:
@@ -149,7 +149,7 @@ class LiveView:
             log_to(sys.stderr)
 
     def phase(self, name: str, done: int = 0, total: int = 0) -> None:
-        """Say what is being done, and how much of it, where that can be counted."""
+        """Show the current phase, and its progress if that can be counted."""
         self._phase = f"{name} {done:,} of {total:,}" if total else name
         if not self._live and not self._updated and total and not done:
             self._print(f"{name} of {total:,} episodes begins")
@@ -194,7 +194,7 @@ class LiveView:
         return place if left is None or done >= self._total else f"{place}, {_clock(left)} left"
 
     def _seconds_left(self, done: int) -> float | None:
-        """Time of what is missing, at the pace of the last updates, validations included."""
+        """Estimated remaining time at the pace of the last updates, including validations."""
         recent = self._updates[-_RECENT - 1 :]
         if len(recent) >= 2:
             span = recent[-1]["seconds_total"] - recent[0]["seconds_total"]
@@ -258,14 +258,14 @@ def sparkline(
     log_scale: bool = False,
     ascii_only: bool = False,
 ) -> str:
-    """A curve as a line of blocks of eight heights.
+    """Draw a curve as a line of blocks with eight heights.
 
     Args:
         values: The curve; None is a blank.
-        width: Characters at most; a longer curve becomes means of equally long pieces of it.
-        share: The lowest block is 0 and the highest 1, not the curve's own extremes.
-        log_scale: Heights are of logarithms; what is not above 0 is lowest.
-        ascii_only: Use characters that every terminal has.
+        width: Maximum characters; a longer curve is averaged over segments of equal length.
+        share: Scale from 0 to 1 instead of the curve's minimum to maximum.
+        log_scale: Use a logarithmic scale; values that are not above 0 get the lowest block.
+        ascii_only: Use only ASCII characters.
     """
     heights = [_height(value, log_scale) for value in values]
     if len(heights) > width:

@@ -1,4 +1,4 @@
-"""accelerate's trackers: the available ones, and settings in their format."""
+"""accelerate's trackers: availability, and settings in their format."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ def check_trackers(names: Sequence[str]) -> None:
     """Check that trackers can be used.
 
     Raises:
-        UserError: One is not installed; near matches are named.
+        UserError: A tracker is not installed; the message names close matches.
     """
     known = tuple(str(tracker) for tracker in get_available_trackers())
     for name in names:
@@ -24,12 +24,12 @@ def check_trackers(names: Sequence[str]) -> None:
 
 
 def tracker_settings(folder: Path, run: str, update: int) -> dict[str, Any]:
-    """What trackers are made with, so that a run that goes on is one run there, too.
+    """Arguments for creating trackers, so that a resumed run stays one run there.
 
     Args:
-        folder: The run's folder, after which it is called.
-        run: What is the same whenever the run goes on, and different for every other.
-        update: Update that it goes on after; what was logged of later ones is made again.
+        folder: The run's folder, which names the run.
+        run: Unique id of the run that stays the same when it is resumed.
+        update: Update after which it resumes; later ones that were logged are repeated.
     """
     return {
         "tensorboard": {"purge_step": update + 1} if update else {},
@@ -39,11 +39,11 @@ def tracker_settings(folder: Path, run: str, update: int) -> dict[str, Any]:
 
 
 def tracked(line: Mapping[str, Any], several_panels: bool) -> dict[str, float]:
-    """The numbers of an update or validation line; those of other lines are not tracked.
+    """The numbers of an update or validation line; other lines are not tracked.
 
     Args:
         line: The line.
-        several_panels: Name a validation's panel, so that each has a curve.
+        several_panels: Whether to add the validation panel's name, so that each panel has a curve.
     """
     if line["kind"] not in ("update", "validation"):
         return {}
@@ -59,5 +59,5 @@ def tracked(line: Mapping[str, Any], several_panels: bool) -> dict[str, float]:
 
 
 def facts_of(start: Start) -> dict[str, Any]:
-    """The settings of a run, flat, and its plug-ins, from the first line of its log."""
+    """A run's flat settings and its plug-ins, from the first line of its log."""
     return flat_facts(start.configuration, start.init, start.seed, start.plugins)

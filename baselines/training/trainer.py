@@ -1,8 +1,8 @@
 """The reference trainer: rollouts, advantages, optimizer steps, weight updates of the engine.
 
-`Trainer.update` is one update from top to bottom. The four choices of a method stand in
-`algorithms/`: sampling acts in the collector, the advantage in `Learner.advantages`, clipping and
-aggregation in `Learner.steps`.
+`Trainer.update` is one complete update. The four choices of a method are in `algorithms/`: the
+collector uses sampling, `Learner.advantages` the advantage, `Learner.steps` clipping and
+aggregation.
 """
 
 import asyncio
@@ -58,13 +58,13 @@ class Trainer:
     """Trains a policy.
 
     Args:
-        run: What is to be done.
-        engine: Where responses come from; entered by the caller, with the init's weights. None in
-            all processes but the main one, if its engine is to answer for all of them.
+        run: The training run.
+        engine: Generates responses; entered by the caller, with the init's weights. None in all
+            processes but the main one if its engine serves all of them.
         accelerator: Processes and devices.
-        watch: Who is told.
+        watch: Callbacks that report progress.
         older: A second engine with the same model, for cross-policy sampling.
-        learner: What learns; None for the recipe's choice.
+        learner: The learner's class; None for the recipe's choice.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Trainer:
         self.shards = ProcessShards(accelerator, engine)
         self.engine = MeteredEngine(self.shards.engine)
         self.older = older
-        # accelerate warns at every checkpoint that tied weights are saved once, as is wanted.
+        # accelerate warns at every checkpoint that tied weights are saved once, which is intended.
         logging.getLogger("accelerate").setLevel(logging.ERROR)
         quiet_transformers()
         self.chat = Chat.load(run.init.path)
@@ -105,15 +105,15 @@ class Trainer:
         self._speed = ThroughputMeter(accelerator, self.learner.model, self.config.needs_critic)
 
     async def train(self) -> str | None:
-        """Make all updates that are left.
+        """Make all remaining updates.
 
         Returns:
             Why training stopped early; None if it did not.
 
         Raises:
             UserError: Something cannot be used, written or trained any further.
-            EngineDown: The engine cannot serve any request any more.
-            CancelledError: It was asked to `stop`.
+            EngineDown: The engine can no longer serve requests.
+            CancelledError: `stop` was called.
         """
         run = self.run
         resumed, begun = self._resume(), self.state.update
@@ -133,7 +133,7 @@ class Trainer:
                 except Stopped:
                     self._save_once()
                     raise asyncio.CancelledError from None
-        # Not `end_training`, which also ends the process groups that an engine may have.
+        # Not `end_training`, which also destroys process groups that an engine may use.
         for tracker in self.accelerator.trackers:
             tracker.finish()
         if main and self.state.update > begun:
@@ -141,7 +141,7 @@ class Trainer:
         return reason
 
     async def _updates(self, collector: Collector) -> str | None:
-        """Make all updates that are left; why training stopped early, if it did."""
+        """Make all remaining updates; return why training stopped early, if it did."""
         reason = self._early_stopping.reason(self.learner, self.validator)
         async with collector:
             collector.advance(self.config.optimization.updates - self.state.update)
@@ -150,7 +150,7 @@ class Trainer:
         return reason
 
     def _collector(self, hosts: EnvPool) -> Collector:
-        """What plays the training episodes, with what was chosen for it."""
+        """Create the configured collector of training episodes."""
         engine: Engine = self.engine
         if self.config.sampling.cross_policy is not None:
             assert self.older is not None
@@ -168,7 +168,7 @@ class Trainer:
         )
 
     async def _begin(self, resumed: bool) -> None:
-        """Begin or go on with the log, hand over the weights, and validate if that is due."""
+        """Start or continue the log, send the weights to the engine, and validate if due."""
         if not resumed:
             self._write(self._start_line())
         else:
@@ -187,12 +187,12 @@ class Trainer:
         await self._hand_over()
         if self.older is not None and self.older_weights is not None:
             await self.older.load_weights(self.older_weights.items(), self.state.older_version)
-        # That of the init, or one that the run was stopped in.
+        # The init's validation, or one during which the run was stopped.
         if self.state.validated < self.state.update and self._validation_due(self.state.update):
             await self._validate()
 
     def stop(self) -> None:
-        """Stop with a checkpoint: at once while episodes are played, else before the next ones.
+        """Stop with a checkpoint: immediately during a rollout, else before the next one.
 
         `train` then raises `asyncio.CancelledError`, on all processes of the run.
         """
@@ -205,7 +205,7 @@ class Trainer:
             Why training should stop; None if it should not.
 
         Raises:
-            Stopped: It was asked to `stop`. In a validation: the update is made and logged.
+            Stopped: `stop` was called. In a validation, the update is already made and logged.
         """
         number, learner = self.state.update + 1, self.learner
         idle = self.engine.usage().idle_seconds
@@ -263,13 +263,13 @@ class Trainer:
         return reason
 
     def _validation_due(self, number: int) -> bool:
-        """Whether a validation belongs to an update; 0 is the init."""
+        """Whether a validation follows an update; 0 is the init."""
         every = self.config.validation.every
         last = number == self.config.optimization.updates
         return every is not None and (last or number % every == 0)
 
     async def _validations(self, number: int, collector: Collector) -> Sequence[Line]:
-        """Validate with nothing under way: training plays on its own time."""
+        """Validate with no training episodes in flight."""
         with self._phase("rollout"):
             await collector.settle()
         with self._phase("validation"):
@@ -277,7 +277,7 @@ class Trainer:
 
     @contextmanager
     def _logged_if_wrong(self, number: int, metrics: Metrics) -> Iterator[None]:
-        """What cannot be right is in the log before the run ends."""
+        """Log an update before a failed check ends the run."""
         try:
             yield
         except UserError:
@@ -285,11 +285,11 @@ class Trainer:
             raise
 
     async def _beside_play(self, learn: Callable[[], Metrics]) -> Metrics:
-        """Learn; with asynchronous rollouts in a thread, while episodes go on."""
+        """Learn; with asynchronous rollouts in a thread, while episodes continue."""
         if self.config.rollout.max_staleness is None:
             return learn()
 
-        # Every thread begins with the first device.
+        # Every thread starts on the first device.
         gpu = torch.cuda.current_device() if self.accelerator.device.type == "cuda" else None
 
         def on_device() -> Metrics:
@@ -300,7 +300,7 @@ class Trainer:
         return await asyncio.to_thread(on_device)
 
     def _update_line(self, number: int, metrics: Metrics) -> Line:
-        """The log's line of an update, with what it took."""
+        """The log line of an update, with its time and memory."""
         metrics = metrics | memory_metrics() | self._clock.metrics()
         metrics |= self._speed.metrics(metrics.get("seconds/update"))
         metrics["seconds/checkpoint"] = self.state.checkpoint_seconds or None
@@ -315,11 +315,11 @@ class Trainer:
         return rate
 
     async def _hand_over(self) -> None:
-        """Give the policy's weights to the engine.
+        """Send the policy's weights to the engine.
 
-        Also the init's, before anything is played: a server may still have those of another run.
+        Includes the init's, before any episode: a server may still have those of another run.
         """
-        # A sleeping engine takes its memory back here.
+        # A sleeping engine reclaims its memory here.
         with memory_advice(self.config.optimization):
             weights = self._weights()
             self._handed_gib = sum(w.numel() * w.element_size() for w in weights.values()) / 2**30
@@ -327,16 +327,16 @@ class Trainer:
         await self._sync.after_sync(weights)
 
     def _weights(self) -> Mapping[str, torch.Tensor]:
-        """The policy's weights in the engine's type; all processes must ask.
+        """The policy's weights in the engine's type; every process must call this.
 
-        An engine would round to the nearest number, which loses LoRA's updates.
+        An engine would round to nearest, which loses LoRA's updates.
         """
         narrow = "bfloat16" in (self.run.weights_dtype, self.engine.describe().get("dtype"))
         dtype = torch.bfloat16 if narrow else torch.float32
         return self.learner.weights(not self.shards.main_alone, dtype, self.state.update)
 
     async def _refresh(self) -> None:
-        """Bring the older policy of cross-policy sampling up to date, where that is due."""
+        """Refresh cross-policy sampling's older policy, if due."""
         chosen, number = self.config.sampling.cross_policy, self.state.update
         if self.older is None or chosen is None or not chosen.refresh_due(number):
             return
@@ -358,7 +358,7 @@ class Trainer:
             self._save(better)
 
     def _note_validations(self, lines: Sequence[Line]) -> bool:
-        """Log validations; say whether they are the best so far."""
+        """Log validations; return whether they are the best so far."""
         for line in lines:
             self._write({**line, "seconds_total": self.state.seconds})
         if not lines:
@@ -371,7 +371,7 @@ class Trainer:
         return better and self.state.update > 0
 
     def _save_once(self) -> None:
-        """Write a checkpoint, unless there is one of this very state."""
+        """Write a checkpoint, unless this state already has one."""
         saved = find_last(self.run.folder, self.run.sha256)
         if saved is None or saved.progress < self.state.progress:
             self._save(better=False)
@@ -388,7 +388,7 @@ class Trainer:
         self.state = replace(self.state, seconds=self.state.seconds + took, checkpoint_seconds=took)
 
     def _resume(self) -> bool:
-        """Go on from the last checkpoint, if there is one."""
+        """Resume from the last checkpoint, if there is one."""
         folder = self.run.folder
         state = find_last(folder, self.run.sha256, self.run.facts)
         if state is None:
@@ -438,5 +438,5 @@ class Trainer:
             yield
 
     def _count(self, name: str) -> Count:
-        """Says how much of a phase is done."""
+        """Create a callback that reports a phase's progress."""
         return partial(self.watch.phase, name)

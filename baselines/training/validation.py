@@ -23,12 +23,12 @@ CONCURRENCY = 64
 
 
 def validation_plan(config: TrainConfig, tasks: Sequence[Task]) -> Plan:
-    """What every validation of a run plays; its fingerprint stands in the log.
+    """The evaluation plan of every validation of a run; the log has its fingerprint.
 
-    A panel that is chosen is played of every task.
+    A configured panel is played for every task.
 
     Raises:
-        UserError: A panel is unknown or its data is not there.
+        UserError: A panel is unknown or its data is missing.
     """
     chosen = config.validation
     panels = [(task.info.name, chosen.panel or task.default_panel()) for task in tasks]
@@ -45,10 +45,10 @@ def validation_plan(config: TrainConfig, tasks: Sequence[Task]) -> Plan:
 
 
 def validation_options(plan: Plan, validation: Mapping[str, Any]) -> list[str]:
-    """Options of `eval` that play what validations play, besides the panels.
+    """Options of `eval` that reproduce validations, besides the panels.
 
     Args:
-        plan: What they play.
+        plan: The validation plan.
         validation: The settings of the validation.
     """
     options: list[str] = []
@@ -57,13 +57,13 @@ def validation_options(plan: Plan, validation: Mapping[str, Any]) -> list[str]:
         options += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
     if variables := plan.panels[0].protocol.chat_template_kwargs:
         options += ["--chat-template-kwargs", json.dumps(variables)]
-    # Validations play everything once, whatever a panel's standard is.
+    # Validations play every episode once, whatever a panel's standard is.
     once = all(planned.panel.info.standard.repeats == 1 for planned in plan.panels)
     return options if once else [*options, "--repeats", "1"]
 
 
 def chosen_settings(plan: Plan) -> list[str]:
-    """The settings of the tasks of a plan that are not the default, as `--set` takes them."""
+    """A plan's non-default task settings, in the format of `--set`."""
     tasks = [planned.task for planned in plan.panels]
     return [
         f"{task.info.name}.{name}={value}"
@@ -74,16 +74,16 @@ def chosen_settings(plan: Plan) -> list[str]:
 
 
 class Validator:
-    """The panels that a run is judged on.
+    """Validates a run on its panels.
 
     Args:
-        run: What is trained.
-        players: Who plays which part of them.
-        host: Where episodes live.
-        engine: Where responses come from; None for the players' own.
+        run: The training run.
+        players: Splits episodes over processes.
+        host: Runs the episodes.
+        engine: Generates responses; None for the engine of `players`.
 
     Raises:
-        UserError: A panel is unknown or its data is not there.
+        UserError: A panel is unknown or its data is missing.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Validator:
         return self.plan.fingerprint
 
     def recall(self, lines: Sequence[Validation]) -> None:
-        """Take up the validations of an earlier session."""
+        """Restore the validations of an earlier session."""
         for line in lines:
             self.curves.setdefault(line.panel, []).append(line)
 
@@ -113,11 +113,11 @@ class Validator:
         """Play all panels once.
 
         Args:
-            update: The update that came before; 0 for the init.
-            count: Told how many episodes have ended.
+            update: The preceding update; 0 for the init.
+            count: Called with the number of finished episodes.
 
         Returns:
-            A line for the log for each, without its time.
+            A log line for each panel, without its time.
 
         Raises:
             Stopped: A process was asked to stop.
@@ -156,7 +156,7 @@ class Validator:
 
 
 def validation_numbers(records: Sequence[EpisodeRecord]) -> Mapping[str, float]:
-    """What a validation line says of the records of one panel."""
+    """The numbers of a validation line, from the records of one panel."""
     count = len(records)
     turns = [turn for record in records for turn in record.turns]
     successes = sum(record.solved for record in records)
