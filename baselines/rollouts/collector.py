@@ -19,12 +19,12 @@ from tasks.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class PlayedRollout:
-    """What an update learns from.
+    """The rollout of an update.
 
     Attributes:
-        groups: Groups that were chosen.
-        drawn: Everything that was played for it.
-        tries: Batches that were drawn.
+        groups: The chosen groups.
+        drawn: All groups that were played.
+        tries: Number of batches drawn.
     """
 
     groups: tuple[PlayedGroup, ...]
@@ -33,13 +33,13 @@ class PlayedRollout:
 
     @property
     def rows(self) -> list[Row]:
-        """Rows of the chosen groups, in the one order that does not depend on who played them."""
+        """Rows of the chosen groups, in an order that does not depend on which process played."""
         return sorted((row for group in self.groups for row in group.rows), key=lambda r: r.key)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSource:
-    """A task that is trained on, as training plays it."""
+    """A training task and its protocol."""
 
     task: Task
     protocol: PanelProtocol
@@ -47,7 +47,7 @@ class TaskSource:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """A task's turn in the cycle in which groups are taken: its `number`-th of `turns`."""
+    """A task's turn in the cycle that draws groups: its `number`-th of `turns`."""
 
     source: TaskSource
     number: int
@@ -57,7 +57,7 @@ class _Turn:
 def _cycle(
     sources: Mapping[str, TaskSource], mixture: Mapping[str, int] | None
 ) -> tuple[_Turn, ...]:
-    """The turns of all tasks, in rounds, so that those of one task do not follow each other."""
+    """The turns of all tasks, interleaved so that one task's turns are spread out."""
     weights = mixture or dict.fromkeys(sources, 1)
     return tuple(
         _Turn(source, number, weights[name])
@@ -71,13 +71,13 @@ class Collector:
     """Plays the training stream, each process its share of every batch.
 
     Args:
-        config: What is chosen.
-        sources: The tasks, by name; groups go round them in turn, or as the mixture says.
-        engine: Where responses come from.
-        host: Where episodes live.
-        players: Who plays which part of it.
-        position: Groups that were taken from the streams before, all together.
-        count: Told how many episodes of the batch that is waited for have ended.
+        config: The recipe's choices.
+        sources: The tasks, by name; groups alternate between them, or follow the mixture.
+        engine: Generates responses.
+        host: Runs the episodes.
+        players: Splits episodes over processes.
+        position: Number of groups already taken from all streams together.
+        count: Called with the number of finished episodes of the awaited batch.
     """
 
     def __init__(
@@ -99,37 +99,37 @@ class Collector:
         self._count = count
 
     def places(self, first: int, count: int) -> list[tuple[TaskSource, int]]:
-        """Places of the streams, tasks in turn: (task, number in its stream)."""
+        """Stream positions, cycling through the tasks: (task, number in its stream)."""
         laps = (divmod(place, len(self._cycle)) for place in range(first, first + count))
         turns = ((lap, self._cycle[turn]) for lap, turn in laps)
         return [(turn.source, lap * turn.turns + turn.number) for lap, turn in turns]
 
     def next_places(self, count: int) -> list[tuple[TaskSource, int]]:
-        """Take the next places of the streams."""
+        """Take the next stream positions."""
         places = self.places(self.position, count)
         self.position += count
         return places
 
     def advance(self, updates: int) -> None:
-        """The engine has new weights, and so many updates are left."""
+        """Called after a weight update, with the number of remaining updates."""
 
     async def settle(self) -> None:
-        """Wait until nothing is played."""
+        """Wait until no episodes are in flight."""
 
     async def __aenter__(self) -> Self:
-        """Nothing is begun before it is asked for."""
+        """Start nothing; batches are played on demand."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Nothing is under way."""
+        """Do nothing: no episodes are in flight."""
 
     async def collect(self, update: int) -> PlayedRollout:
-        """Play what an update needs.
+        """Play the rollout of an update.
 
         Raises:
-            EngineDown: The engine cannot serve any request any more.
+            EngineDown: The engine can no longer serve requests.
             Stopped: A process was asked to stop.
-            UserError: No episode could be played to its end.
+            UserError: No episode could be completed.
         """
         wanted, dynamic = self.config.rollout.groups, self.config.sampling.dynamic
         kept: list[PlayedGroup] = []
@@ -158,14 +158,14 @@ class Collector:
     def in_order(
         self, played: Sequence[PlayedGroup], places: Sequence[tuple[TaskSource, int]]
     ) -> list[PlayedGroup]:
-        """Groups in the order of their places, whoever played them."""
+        """Sort groups by stream position, regardless of which process played them."""
         order = {(source.task.info.name, number): i for i, (source, number) in enumerate(places)}
         return sorted(played, key=lambda group: order[group.task, group.group])
 
     async def play(
         self, places: Sequence[tuple[TaskSource, int]], count: Count = no_progress
     ) -> list[PlayedGroup]:
-        """Play groups, all episodes side by side; tell how many have ended."""
+        """Play all episodes of groups concurrently, and report how many have finished."""
         size = self.config.rollout.group_size
         jobs: dict[tuple[str, str, str, int], tuple[int, int]] = {}
         all_jobs: list[Job] = []
@@ -196,7 +196,7 @@ class Collector:
         ]
 
     def _places(self, jobs: int) -> int:
-        """Episodes of a batch that are in flight: its part of what is."""
+        """Episodes of a batch to keep in flight: its share of the concurrency."""
         rollout = self.config.rollout
         if rollout.concurrency is None:
             return max(jobs, 1)
@@ -204,7 +204,7 @@ class Collector:
 
 
 def check_played(drawn: Sequence[PlayedGroup], update: int) -> None:
-    """Check that something was played to learn from.
+    """Check that at least one episode can be learned from.
 
     Raises:
         UserError: Every episode ended in an error.
@@ -215,7 +215,7 @@ def check_played(drawn: Sequence[PlayedGroup], update: int) -> None:
 
 
 def _outcomes(group: PlayedGroup, dynamic: Dynamic) -> Sequence[float]:
-    """What decides whether a group says something; errors say nothing."""
+    """Outcomes that decide whether a group is informative; episodes with errors are left out."""
     played = [episode for episode in group.episodes if episode.error is None]
     if not played:
         return (0.0,)

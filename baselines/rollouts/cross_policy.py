@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 
 class CrossPolicyEngine(Engine):
-    """Sends a share of requests to an engine whose weights are older.
+    """Sends a share of requests to an engine with older weights.
 
-    Which ones depends on the request's seed alone. Deterministic engines take their steps together,
-    so that runs repeat where those with one engine do.
+    The choice depends only on the request's seed. Deterministic engines step together, so runs are
+    as repeatable as with one engine.
 
     Args:
-        current: The policy that is trained.
+        current: Engine of the trained policy.
         older: Another engine with the same model.
-        probability: Share of turns that the older one answers.
+        probability: Share of turns that the older engine answers.
     """
 
     def __init__(self, current: Engine, older: Engine, probability: float) -> None:
@@ -31,7 +31,7 @@ class CrossPolicyEngine(Engine):
         current.step_with(older)
 
     async def generate(self, request: Request) -> Generation:
-        """Answer by one of the two."""
+        """Generate with one of the two engines."""
         stale = stale_turn(request.seed, self._probability)
         return await (self._older if stale else self._current).generate(request)
 
@@ -46,5 +46,5 @@ class CrossPolicyEngine(Engine):
         await self._current.load_weights(weights, version)
 
     def describe(self) -> dict[str, Any]:
-        """As the current engine."""
+        """Describe the current engine."""
         return self._current.describe()

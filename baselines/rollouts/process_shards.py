@@ -1,4 +1,4 @@
-"""Which processes play: all of them, each with its own engine, or only the main one."""
+"""Decides which processes play: all of them, each with its own engine, or only the main one."""
 
 import asyncio
 import os
@@ -12,28 +12,28 @@ from benchmark.engines.core.base import Engine, Request
 
 Item = TypeVar("Item")
 Count = Callable[[int, int], None]
-"""Told how many episodes of this process's share have ended, of how many."""
+"""Called with the finished and the total episodes of this process's share."""
 
 
 def no_progress(done: int, total: int) -> None:
-    """Nobody wants to know."""
+    """Ignore progress."""
     del done, total
 
 
 class Stopped(Exception):
-    """A process was asked to stop while it played; all of them have this at the same place."""
+    """A process was asked to stop during a rollout; all processes raise this at the same point."""
 
 
 class ProcessShards:
-    """Deals what is to be played to processes, and what was played to all of them.
+    """Splits episodes over processes, and shares what was played with all of them.
 
     Args:
-        accelerator: The processes; all must make one.
-        engine: This process's engine; None where the main process's answers for all.
+        accelerator: The processes; every one must create this object.
+        engine: This process's engine; None if the main process's engine serves all.
 
     Attributes:
-        engine: The engine; one that must not be asked anything where there is none.
-        main_alone: The main process's engine answers for all.
+        engine: The engine; without one, a placeholder that must not be called.
+        main_alone: The main process's engine serves all.
         stopping: Set when this process is asked to stop.
     """
 
@@ -47,12 +47,12 @@ class ProcessShards:
 
     @property
     def count(self) -> int:
-        """Processes that play."""
+        """Number of processes that play."""
         return 1 if self.main_alone else self._accelerator.num_processes
 
     @property
     def here(self) -> int:
-        """Those of this machine, as torch's launcher says."""
+        """Number of them on this machine, according to torch's launcher."""
         return 1 if self.main_alone else int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
 
     def mine(self, items: Sequence[Item]) -> Sequence[Item]:
@@ -62,7 +62,7 @@ class ProcessShards:
         return items[self._accelerator.process_index :: self._accelerator.num_processes]
 
     async def unless_stopped(self, awaited: Awaitable[Item]) -> Item | None:
-        """The result of what this process waits for; None, and no waiting, if it has to stop."""
+        """Wait for a result; return None immediately if this process has to stop."""
         mine, asked = asyncio.ensure_future(awaited), asyncio.create_task(self.stopping.wait())
         try:
             await asyncio.wait((mine, asked), return_when=asyncio.FIRST_COMPLETED)
@@ -73,10 +73,10 @@ class ProcessShards:
             await asyncio.wait((mine, asked))
 
     async def together_unless_stopped(self, playing: Awaitable[list[Item]]) -> list[Item]:
-        """What all processes have played; what is under way is dropped when one has to stop.
+        """Gather what all processes played; drop episodes in flight when one has to stop.
 
         Raises:
-            Stopped: One of the processes was asked to, before or while it played.
+            Stopped: A process was asked to stop, before or during the rollout.
         """
         shares = self.together([await self.unless_stopped(playing)])
         if any(share is None for share in shares):
@@ -84,7 +84,7 @@ class ProcessShards:
         return [item for share in shares if share is not None for item in share]
 
     def together(self, mine: list[Item]) -> list[Item]:
-        """What all processes have; waits for the last of them."""
+        """Gather the items of all processes; waits for the slowest."""
         if self._accelerator.num_processes == 1:
             return mine
         whole: list[Item] = gather_object(mine)
@@ -92,7 +92,7 @@ class ProcessShards:
 
 
 class _Elsewhere(Engine):
-    """Stands where a process has no engine; weights go to the one of the main process."""
+    """Placeholder for a process without an engine; weights go to the main process's engine."""
 
     name = "elsewhere"
 

@@ -1,7 +1,7 @@
 """Rollouts: groups of episodes from the training stream, and their rows for an update.
 
-A row is one sequence: a turn (its prompt, its response) or a whole trajectory. Token ids come from
-the engine as they were drawn; nothing is tokenized again.
+A row is one sequence: a turn (prompt and response) or a whole trajectory. Token ids are the
+engine's, as sampled; nothing is retokenized.
 """
 
 import math
@@ -30,7 +30,7 @@ Tokens = npt.NDArray[np.int32]
 Numbers = npt.NDArray[np.float32]
 
 STREAM = "training-stream"
-"""Panel name of training episodes: no panel, an endless stream."""
+"""Panel name of training episodes, which come from an endless stream instead of a panel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +38,22 @@ class Row:
     """One sequence.
 
     Attributes:
-        task: Its task's name.
-        group: Place of its group in the task's training stream.
+        task: The task's name.
+        group: Position of its group in the task's training stream.
         member: Number of the episode within the group.
-        turn: Number of the turn, from 0; of a trajectory 0.
+        turn: Number of the turn, from 0; 0 for a trajectory.
         prompt_ids: Tokens before the first sampled token.
-        response_ids: Everything from there on.
+        response_ids: All tokens from the first sampled one on.
         response_mask: 1 for sampled tokens, 0 for the environment's text in between.
         engine_log_probs: Log-probabilities from the engine, as sampled; 0 where masked.
         versions: Versions of the weights that sampled the first and the last token.
         reward: The episode's return without format penalties.
-        penalty: Format penalties that fall on this row.
-        step_reward: The world's reward for this turn; of a trajectory the sum.
+        penalty: Format penalties of this row.
+        step_reward: The environment's reward for this turn; the sum for a trajectory.
         anchor: The bare observation before the turn, for GiGPO's step groups.
         success: The episode reached its goal.
-        images: Of the prompt, in order.
-        masked: Its tokens count in no loss; its score does in its group.
+        images: Images of the prompt, in order.
+        masked: Its tokens count in no loss, but its score counts in its group.
     """
 
     task: str
@@ -75,37 +75,38 @@ class Row:
 
     @property
     def key(self) -> tuple[str, int, int, int]:
-        """(task, group, member, turn): unique, and the one order of a rollout's rows."""
+        """(task, group, member, turn): unique, and defines the order of a rollout's rows."""
         return self.task, self.group, self.member, self.turn
 
     @property
     def length(self) -> int:
-        """All tokens."""
+        """Number of all tokens."""
         return len(self.prompt_ids) + len(self.response_ids)
 
 
 @dataclass(frozen=True, slots=True)
 class PlayedEpisode:
-    """What a rollout keeps of one episode beside its rows.
+    """An episode's facts in a rollout, besides its rows.
 
     Attributes:
         task: Task name.
-        group: Place of its group in the stream.
+        group: Position of its group in the stream.
         member: Number within the group.
         success: The goal was reached; False after an error.
         score: The task's score; the worst one after an error.
-        reward: Sum of the world's rewards; the worst one after an error.
+        reward: Sum of the environment's rewards; the worst one after an error.
         penalty: Sum of its format penalties.
-        turns: Turns that were played.
-        format_ok: Turns that kept the contract.
-        action_ok: Turns whose action the world admitted.
-        truncated: Responses that were cut.
+        turns: Number of turns played.
+        format_ok: Turns in the required format.
+        action_ok: Turns whose action the environment accepted.
+        truncated: Truncated responses.
         repeated: Responses that repeat themselves (`repeats_itself`).
         prompt_tokens: Sum over the turns.
-        response_tokens: Of each turn.
-        error: Why it could not be played to its end; None if it was. Nothing is learned from it.
-        lost_turns: Turns that are not in its row of a whole trajectory: the chat template took the
-            response out of the next prompt, or the server tokenized it again.
+        response_tokens: Response tokens of each turn.
+        error: Why it could not be completed; None if it was. An episode with an error is not
+            trained on.
+        lost_turns: Turns missing from its trajectory row: the chat template removed the response
+            from the next prompt, or the server retokenized it.
         masked: It has a turn that breaks the format, and such episodes are masked.
     """
 
@@ -144,7 +145,7 @@ class PlayedGroup:
 
 
 def training_protocol(task: Task, config: TrainConfig, seed: int) -> PanelProtocol:
-    """What training episodes are played under; its fingerprint seeds their draws."""
+    """The protocol of training episodes; its fingerprint seeds their sampling."""
     rollout = config.rollout
     penalty = config.format_penalty
     return PanelProtocol(
@@ -161,7 +162,7 @@ def training_protocol(task: Task, config: TrainConfig, seed: int) -> PanelProtoc
         trace_sha256=None,
         settings=dict(task.settings()),
         packages=dict(task.packages()),
-        # Neither nucleus nor top-k: the draws must be from the distribution that is trained.
+        # Neither nucleus nor top-k: samples must come from the distribution that is trained.
         sampling=Sampling(temperature=rollout.temperature, max_tokens=rollout.max_tokens),
         repeats=rollout.group_size,
         seed=seed,
@@ -170,7 +171,7 @@ def training_protocol(task: Task, config: TrainConfig, seed: int) -> PanelProtoc
 
 
 def longest_row(config: TrainConfig, tasks: Sequence[Task]) -> int:
-    """Response tokens that a row can have at most."""
+    """Maximum response tokens of a row."""
     tokens = config.rollout.max_tokens
     turns = [max_turns_of(config, task) for task in tasks if unit_of(config, task) == "trajectory"]
     return tokens * max(turns, default=1)
@@ -179,7 +180,7 @@ def longest_row(config: TrainConfig, tasks: Sequence[Task]) -> int:
 def group_jobs(task: Task, protocol: PanelProtocol, group: int, size: int) -> list[Job]:
     """The episodes of one group: `size` plays of entry number `group` of the stream."""
     entry = task.training_entry(group, protocol.seed)
-    # Streams over a finite set of games come back to an entry: its draws must not.
+    # Streams over a finite set of games repeat entries, but must not repeat their samples.
     return [Job(task, entry, group * size + member, protocol) for member in range(size)]
 
 
@@ -190,13 +191,13 @@ def played_group(
 
     Args:
         trajectories: All episodes, by member.
-        group: Place in the stream.
-        unit: What a row is.
+        group: Position in the stream.
+        unit: Whether a row is a turn or a trajectory.
         config: Which turns are penalized, and on which rows.
 
     Raises:
-        UserError: The engine gives no token ids or log-probabilities, or whole trajectories are
-            wanted and the prompts do not go on from each other.
+        UserError: The engine returns no token ids or log-probabilities, or rows are trajectories
+            but a prompt does not continue the one before.
     """
     task = trajectories[0].job.task.info.name
     episodes = [_episode(t, group, member, config) for member, t in enumerate(trajectories)]
@@ -280,7 +281,7 @@ def _turn_rows(trajectory: Trajectory, episode: PlayedEpisode, config: TrainConf
 
 
 def _trajectory_row(trajectory: Trajectory, episode: PlayedEpisode) -> tuple[Row, int]:
-    """The row of a whole episode, and the turns that are not in it."""
+    """The row of a whole episode, and the number of turns that are not in it."""
     generations = [turn.generation for turn in trajectory.turns]
     joined = token_sequence(generations)
     if joined is None or not joined.written:
@@ -318,7 +319,7 @@ def _trajectory_row(trajectory: Trajectory, episode: PlayedEpisode) -> tuple[Row
 
 
 def repeats_itself(tokens: Sequence[int]) -> bool:
-    """Whether more than half of the 4-grams of a response have occurred in it before.
+    """Whether more than half of a response's 4-grams have occurred in it before.
 
     Degenerate text ("!!!!") is an early sign of collapse. Responses of fewer than eight tokens
     never count.
@@ -330,13 +331,13 @@ def repeats_itself(tokens: Sequence[int]) -> bool:
 
 
 def rollout_metrics(drawn: Sequence[PlayedGroup], tries: int) -> dict[str, float | None]:
-    """The numbers of an update's line that are about what was played.
+    """The rollout metrics of an update's log line.
 
-    Where several tasks were played, some are given of each task, too.
+    With several tasks, some are also given per task.
 
     Args:
-        drawn: Everything that was played, so that filtering does not color the rates.
-        tries: Batches that were drawn.
+        drawn: All groups that were played, so that filtering does not bias the rates.
+        tries: Number of batches drawn.
     """
     whole = _metrics_of(drawn, tries)
     tasks = dict.fromkeys(group.task for group in drawn)
@@ -353,7 +354,7 @@ def _metrics_of(drawn: Sequence[PlayedGroup], tries: int) -> dict[str, float | N
     turns = sum(episode.turns for episode in episodes)
     lengths = [tokens for episode in episodes for tokens in episode.response_tokens]
     count = len(episodes)
-    # As what is learned from: errors say nothing.
+    # Leave out episodes with errors, as in training.
     returns = [[e.episode_return for e in group.episodes if e.error is None] for group in drawn]
     uniform = sum(len(set(group)) <= 1 for group in returns)
 
