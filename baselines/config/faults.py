@@ -1,4 +1,4 @@
-"""What is wrong with the settings of a training run, in words."""
+"""Error messages for the settings of a training run."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -11,10 +11,10 @@ from baselines.algorithms.part import Choice
 from tasks.errors import suggestion
 
 _UNKNOWN = "extra_forbidden"
-"""Pydantic's word for a key that a schema does not have."""
+"""Pydantic's error type for a key that a schema does not have."""
 _PLUGIN = " (your own class needs --plugin FILE.py)"
 _SAME_WORD = 0.75
-"""How alike two words are of which one is a slip of the other, wherever it stands."""
+"""Similarity from which one word counts as a typo of another, anywhere in the schema."""
 
 
 def first_error(error: ValidationError) -> ErrorDetails:
@@ -24,7 +24,7 @@ def first_error(error: ValidationError) -> ErrorDetails:
 
 
 def is_in(layer: Any, fault: ErrorDetails) -> bool:
-    """Whether a fault is of one layer's own key or value, not of how it goes with the others."""
+    """Whether a fault lies in one layer's own key or value, not in its combination with others."""
     tag = ("name",) if fault["type"] == "union_tag_invalid" else ()
     for part in (*fault["loc"], *tag):
         if not isinstance(layer, Mapping):
@@ -36,7 +36,7 @@ def is_in(layer: Any, fault: ErrorDetails) -> bool:
 
 
 def fault_text(fault: ErrorDetails, settings: Mapping[str, Any]) -> str:
-    """What is wrong with settings, and what was probably meant."""
+    """Describe a fault in settings, and what was probably meant."""
     path = [str(part) for part in fault["loc"]]
     key = ".".join(path)
     if fault["type"] == _UNKNOWN:
@@ -56,7 +56,7 @@ def fault_text(fault: ErrorDetails, settings: Mapping[str, Any]) -> str:
 
 
 def _needed(key: str) -> str:
-    """The end of a "missing" message: what a recipe needs, if it is one of these."""
+    """The end of a "missing" message: what a recipe needs, if the key is required of recipes."""
     from baselines.config.schema import TrainConfig
 
     needed = [name for name, field in TrainConfig.model_fields.items() if field.is_required()]
@@ -66,8 +66,8 @@ def _needed(key: str) -> str:
 def _near_key(path: list[str], settings: Mapping[str, Any]) -> str:
     """The end of an "unknown key" message.
 
-    The same word in another place, or what was set below it; else the nearest word, in its own
-    place before others; else all keys of its place.
+    Suggests the same word elsewhere, or the setting below it; else the closest word, preferably
+    next to it; else all keys next to it.
     """
     from baselines.config.schema import TrainConfig
 
@@ -83,13 +83,13 @@ def _near_key(path: list[str], settings: Mapping[str, Any]) -> str:
             found = _ending_in(close, keys)
     if not found:
         return suggestion(word, siblings)
-    # One word can stand in several places.
+    # The same word can occur in several places.
     close_places = get_close_matches(".".join(leaf), found, n=3, cutoff=0.6)
     return f"; did you mean {' or '.join(close_places or found)}?"
 
 
 def _ending_in(word: str, keys: Sequence[str]) -> list[str]:
-    """Keys whose last word is this one, or has these initials."""
+    """Keys whose last part is this word, or has it as its initials."""
     last = {key: key.rpartition(".")[2] for key in keys}
     short = {
         key: "".join(part[0] for part in name.split("_"))
@@ -100,7 +100,7 @@ def _ending_in(word: str, keys: Sequence[str]) -> list[str]:
 
 
 def _leaf(path: list[str], settings: Mapping[str, Any]) -> list[str]:
-    """A path, and what was set below it as long as that is one setting."""
+    """A path, extended by the settings below it as long as there is only one."""
     value: Any = settings
     for part in path:
         value = value.get(part, {}) if isinstance(value, Mapping) else {}
@@ -112,7 +112,7 @@ def _leaf(path: list[str], settings: Mapping[str, Any]) -> list[str]:
 
 
 def _keys(model: type[BaseModel], settings: Any) -> Iterator[str]:
-    """All keys of a schema, dotted, those of parts before what is in them."""
+    """All keys of a schema, dotted, each part before its contents."""
     for name, field in model.model_fields.items():
         yield name
         value = settings.get(name) if isinstance(settings, Mapping) else None
@@ -123,7 +123,7 @@ def _keys(model: type[BaseModel], settings: Any) -> Iterator[str]:
 
 
 def _choices(key: str) -> tuple[str, ...]:
-    """Names of what can be chosen in a dimension."""
+    """Names of the choices in a dimension."""
     from baselines.config.schema import TrainConfig
 
     dimension = _model(TrainConfig.model_fields[key].annotation, None)
@@ -132,7 +132,7 @@ def _choices(key: str) -> tuple[str, ...]:
 
 
 def _model(annotation: Any, name: str | None) -> type[BaseModel] | None:
-    """The schema that an annotation stands for; of a dimension, the choice of that name."""
+    """The schema of an annotation; for a dimension, the choice with that name."""
     for model in (annotation, *get_args(annotation)):
         if isinstance(model, type) and issubclass(model, Choice):
             return model.choices.get(str(name), model)

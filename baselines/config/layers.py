@@ -1,9 +1,8 @@
 """Merges recipes, scales and user settings into one validated configuration.
 
-Later words win: a preset, the scale's common part, the recipe, what the scale says of this task
-and recipe, the user. So a recipe names its choices and nothing else, and constants that the paper
-chose for one task (GSPO's limits, say) stand in the scale. `recipes/README.md` shows how to write
-your own.
+Later layers win: a preset, the scale's common part, the recipe, the scale's settings for this task
+and recipe, the user. So a recipe names only its choices, and constants that the paper chose for one
+task (such as GSPO's limits) are in the scale. `recipes/README.md` shows how to write your own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +31,7 @@ PRESETS = Path(__file__).parents[1] / "presets"
 Settings = dict[str, Any]
 
 _EITHER = {"optimization": ("mini_batch_rows", "mini_batches")}
-"""Settings that say one thing in two ways: a layer that gives one replaces the other below it."""
+"""Alternative settings: a layer that sets one replaces the other in the layers below."""
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -46,7 +45,7 @@ class Scale(Part):
 
     Attributes:
         common: Settings for all tasks.
-        tasks: What differs in one task, for all recipes and for some shipped ones.
+        tasks: Settings for single tasks, for all recipes and for some shipped ones.
     """
 
     common: Settings = Field(default_factory=dict)
@@ -54,7 +53,7 @@ class Scale(Part):
 
 
 def names(folder: Path) -> tuple[str, ...]:
-    """Names of the shipped files of a folder, in order."""
+    """Sorted names of the shipped files in a folder."""
     return tuple(sorted(path.stem for path in folder.glob("*.yaml")))
 
 
@@ -66,13 +65,13 @@ def resolve(
     Args:
         recipe: Name of a shipped recipe, or a YAML file, whose name is the recipe's.
         scale: Name of a shipped scale, or a YAML file.
-        tasks: What is trained on. What the scale says of single tasks counts if there is one; of
-            several, their turn limits and the longest of their responses count.
+        tasks: The training tasks. With one task, all of the scale's settings for it apply; with
+            several, only their turn limits and the longest of their response limits.
         own: `key=value` each, with dots between the parts of a key.
 
     Raises:
-        UserError: Something is unknown (near matches are named), has a wrong value, or
-            contradicts something else; a file has a name that a log cannot have.
+        UserError: A setting is unknown (the message names close matches), has a wrong value, or
+            contradicts another; a log cannot hold a file's name.
     """
     for task in tasks:
         load_task(task)
@@ -88,14 +87,14 @@ def resolve(
     if len(tasks) > 1:
         settings = apply_layer(settings, _of_mixture(sizes, tasks))
     users = own_settings(own)
-    # A scale names its preset for all recipes, also for those that it does not change.
+    # A scale names its preset for all recipes, even those that the preset does not change.
     chosen = "preset" in method or "preset" in users
     whole = apply_layer(settings, users)
     return check(whole, f"recipe {recipe} at scale {scale}", users, chosen_preset=chosen)
 
 
 def _of_mixture(sizes: Scale, tasks: Sequence[str]) -> Settings:
-    """What a scale says of the episodes of single tasks, for a training on several."""
+    """A scale's episode settings of single tasks, combined for training on several."""
     shared = sizes.common.get("rollout", {})
     scales = {task: sizes.tasks.get(task, _TaskScale()) for task in tasks}
     rollouts = {
@@ -108,13 +107,13 @@ def _of_mixture(sizes: Scale, tasks: Sequence[str]) -> Settings:
 
 
 def own_settings(own: Sequence[str]) -> Settings:
-    """The user's own settings as one layer; of one key the last counts.
+    """The user's own settings as one layer; the last value of a key counts.
 
     Args:
         own: `key=value` each, with dots between the parts of a key.
 
     Raises:
-        UserError: One is not a setting.
+        UserError: An item is not a setting.
     """
     users: Settings = {}
     for setting in own:
@@ -123,14 +122,14 @@ def own_settings(own: Sequence[str]) -> Settings:
 
 
 def read_recipe(recipe: str) -> Settings:
-    """What a recipe sets.
+    """Read the settings of a recipe.
 
     Args:
         recipe: Name of a shipped recipe, or a YAML file, whose name is the recipe's.
 
     Raises:
-        UserError: It is unknown (near matches are named), cannot be read, or has a name that a log
-            cannot have.
+        UserError: It is unknown (the message names close matches), cannot be read, or a log cannot
+            hold its name.
     """
     file = _find(recipe, RECIPES, "recipe")
     if recipe not in names(RECIPES):
@@ -144,16 +143,16 @@ def check(
     """Check settings against the schema.
 
     Args:
-        settings: All layers as one.
-        where: What they are of, for messages.
-        users: The user's own among them, which messages call `--set`.
-        chosen_preset: A preset among them was chosen for this very run: it must change something.
+        settings: All layers, merged.
+        where: Their source, for messages.
+        users: The user's own settings among them, which messages call `--set`.
+        chosen_preset: Whether the preset was chosen for this run and so must change something.
 
     Raises:
-        UserError: The first fault, with near matches of an unknown key; or they name a preset that
-            changes nothing.
+        UserError: The first fault, with close matches for an unknown key; or the preset changes
+            nothing.
     """
-    # The schema brings the formulas, and they torch: not needed to list files.
+    # The schema imports the formulas and torch, which listing files does not need.
     from baselines.algorithms.part import load_entry_points
     from baselines.config.schema import TrainConfig
 
@@ -176,9 +175,9 @@ def check(
 
 
 def _above_preset(settings: Settings) -> Settings:
-    """Lay settings over the preset that they name, if they name one.
+    """Apply settings on top of the preset that they name, if any.
 
-    A preset says of each advantage what it changes, and of the other settings their values.
+    A preset lists its changes for each advantage, and values for the other settings.
 
     Raises:
         UserError: There is no such preset.
@@ -198,10 +197,10 @@ def _above_preset(settings: Settings) -> Settings:
 
 
 def apply_layer(under: Settings, over: Settings) -> Settings:
-    """Lay one layer over those below it, minding settings that say one thing in two ways.
+    """Apply one layer on top of those below it, with regard to alternative settings.
 
-    What the upper layer gives takes the other's place, too; a layer that gives both keeps both, and
-    the schema refuses it.
+    A setting of the upper layer also replaces its alternative; a layer that sets both keeps both,
+    and the schema refuses it.
     """
     left = dict(under)
     for part, ways in _EITHER.items():
@@ -214,7 +213,7 @@ def apply_layer(under: Settings, over: Settings) -> Settings:
 
 
 def deep_merge(under: Settings, over: Settings) -> Settings:
-    """Lay settings over others; another choice of a dimension replaces all of the old one."""
+    """Apply settings on top of others; a different choice of a dimension replaces the old one."""
     joined = dict(under)
     for key, value in over.items():
         old = joined.get(key)
@@ -232,7 +231,7 @@ def deep_merge(under: Settings, over: Settings) -> Settings:
 
 
 def _setting(text: str) -> Settings:
-    """`a.b=1` as `{"a": {"b": 1}}`."""
+    """Parse `a.b=1` to `{"a": {"b": 1}}`."""
     key, equals, value = text.partition("=")
     if not equals or not all(key.split(".")):
         raise UserError(
@@ -265,7 +264,7 @@ def _find(name: str, folder: Path, kind: str) -> Path:
 
 
 def _check_name(file: Path) -> None:
-    """Check that the name of a user's own recipe can stand in a log, for nothing else.
+    """Check only that a log can hold the name of a user's own recipe.
 
     Raises:
         UserError: It cannot.
@@ -291,7 +290,7 @@ def read_settings(path: Path) -> Settings:
     """Read a YAML file of settings.
 
     Raises:
-        UserError: It cannot be read or holds something else.
+        UserError: It cannot be read or contains something else.
     """
     content = read_yaml(path)
     if not isinstance(content, dict):

@@ -1,7 +1,7 @@
-"""How a run is laid out on devices, and what of a device its trainer may take.
+"""A run's layout on devices, and how much memory of a device its trainer may use.
 
-Phases differ in what else is on a GPU: a sleeping engine leaves its memory to learning, and takes
-it back for playing, from the weight sync on.
+Phases differ in what else is on a GPU: a sleeping engine frees its memory for learning, and
+reclaims it at the weight sync for the next rollout.
 """
 
 from collections.abc import Mapping
@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from typing import Final
 
 ASLEEP: Final = 2.0
-"""GiB that a sleeping vLLM may keep: its context, its graphs."""
+"""GiB that a sleeping vLLM may keep, for its context and graphs."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineModels:
-    """Engines of transformers on a device: each has a model of its own beside the policy.
+    """transformers engines on a device, each with its own model besides the policy.
 
     Attributes:
-        count: Engines.
-        size: Bytes of each of their weights, keys and values.
-        rows: Responses that each of them runs at once.
+        count: Number of engines.
+        size: Bytes per weight, key or value.
+        rows: Responses that each engine generates at once.
     """
 
     count: int
@@ -32,12 +32,12 @@ class Layout:
     """How a run is laid out on devices.
 
     Attributes:
-        processes: That train.
-        sharded: Whether FSDP spreads the models over them.
-        everywhere: Each of them has an engine that gets whole weights.
-        share: Share of a device's memory that vLLM on it takes.
-        sleeps: Whether vLLM gives it back while the policy learns.
-        models: Engines of transformers on each device; None where there are none.
+        processes: Number of training processes.
+        sharded: Whether FSDP shards the models over them.
+        everywhere: Each of them has an engine that gets full weights.
+        share: Share of a training device's memory that vLLM takes.
+        sleeps: Whether vLLM frees its memory while the policy learns.
+        models: transformers engines on each device; None if there are none.
         serves: Share of a device's memory that its vLLM server takes, on devices that only serve; 0
             if there are none, or if they are unknown.
     """
@@ -52,17 +52,17 @@ class Layout:
 
     @property
     def engine_share(self) -> float:
-        """Share of a device's memory that vLLM takes, wherever it is; 0 without vLLM."""
+        """Share of a device's memory that vLLM takes, on any device; 0 without vLLM."""
         return self.share or self.serves
 
     def room(self, whole: float, phase: str) -> float:
-        """GiB of a device of `whole` GiB that the trainer may take in a phase."""
+        """GiB that the trainer may use in a phase, on a device of `whole` GiB."""
         if self.sleeps and phase == "learning":
             return whole - ASLEEP
         return whole * (1 - self.share)
 
     def least(self, phases: Mapping[str, float]) -> float:
-        """GiB of the smallest device that has room for every phase, of GiB each."""
+        """Smallest device size, in GiB, that fits every phase, given the GiB of each."""
         return max(
             size + ASLEEP if self.sleeps and phase == "learning" else size / (1 - self.share)
             for phase, size in phases.items()

@@ -16,11 +16,11 @@ from tasks.seeding import canonical_json, sha256_text
 Line = Mapping[str, Any]
 Unit = Literal["turn", "trajectory"]
 PLUGIN: Final = "plug-in "
-"""What the names of facts about plug-ins begin with; no setting has a space in its name."""
+"""Prefix of the names of facts about plug-ins; no setting has a space in its name."""
 
 
 def unit_of(config: TrainConfig, task: Task) -> Unit:
-    """What a row of a task is."""
+    """Whether a row of a task is a turn or a trajectory."""
     return config.unit or task.info.unit
 
 
@@ -32,7 +32,7 @@ def max_turns_of(config: TrainConfig, task: Task) -> int:
 
 
 def without_turns(config: TrainConfig, tasks: Iterable[Task]) -> list[str]:
-    """Names of tasks whose rows are whole trajectories, where the advantage compares turns."""
+    """Names of tasks whose rows are whole trajectories although the advantage compares turns."""
     if not config.advantage.needs_turns:
         return []
     return [task.info.name for task in tasks if unit_of(config, task) == "trajectory"]
@@ -41,29 +41,29 @@ def without_turns(config: TrainConfig, tasks: Iterable[Task]) -> list[str]:
 def flat_facts(
     configuration: Mapping[str, Any], init: ModelIdentity, seed: int, plugins: Mapping[str, str]
 ) -> dict[str, Any]:
-    """All settings of a run, flat, as trackers take them, and the hashes of its plug-ins."""
+    """All settings of a run, flat, as trackers expect them, and the hashes of its plug-ins."""
     code = {f"{PLUGIN}{name}": sha256 for name, sha256 in plugins.items()}
     return tracker_values({**configuration, "init": init.sha256 or init.name, "seed": seed, **code})
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingRun:
-    """One run, completely.
+    """The complete description of a run.
 
     Attributes:
         recipe: Name of the recipe, for the log.
-        config: What is chosen.
-        tasks: What is trained on, configured.
-        init: Where weights start.
-        seed: Of streams, draws and the order of rows.
-        folder: Where log and checkpoints go.
-        trackers: Names of accelerate trackers that get the log, too.
-        stop_on_collapse: End when `benchmark.stability.collapse` says so.
-        env_processes: Worker processes for episodes, at most; None for one per usable core, which
-            all processes of the run share.
-        track: The track that it is on; None for an open run.
-        weights_dtype: Of the weights that the engine is given.
-        weights_on_gpu: Servers get them from the main process's GPU (NCCL).
+        config: The resolved configuration.
+        tasks: The training tasks, configured.
+        init: The initial model.
+        seed: Seed of streams, sampling and the order of rows.
+        folder: Folder for log and checkpoints.
+        trackers: Names of accelerate trackers that also receive the log.
+        stop_on_collapse: Stop when `benchmark.stability.collapse` detects a collapse.
+        env_processes: Maximum worker processes for episodes; None for one per usable core, shared
+            by all processes of the run.
+        track: The run's track; None for an open run.
+        weights_dtype: Type of the weights sent to the engine.
+        weights_on_gpu: Servers receive them from the main process's GPU (NCCL).
         plugins: SHA-256 of the code of its plug-ins, by name (`baselines.algorithms.plugins`).
     """
 
@@ -85,8 +85,9 @@ class TrainingRun:
         """Check that the recipe and the mixture can be used on the tasks.
 
         Raises:
-            UserError: It compares turns, and a task's rows are whole trajectories; the mixture is
-                not one of these tasks and of all groups; or a turn limit is of another task.
+            UserError: The recipe compares turns, but a task's rows are whole trajectories; the
+                mixture does not cover exactly these tasks and all groups; or a turn limit names
+                another task.
         """
         self._check_mixture()
         self._check_turn_limits()
@@ -98,7 +99,7 @@ class TrainingRun:
             )
 
     def _check_mixture(self) -> None:
-        """Check that a mixture says of every task how many of the groups are its own."""
+        """Check that a mixture gives the number of groups of every task."""
         rollout = self.config.rollout
         if rollout.mixture is None:
             return
@@ -116,7 +117,7 @@ class TrainingRun:
             )
 
     def _check_turn_limits(self) -> None:
-        """Check that turn limits are those of tasks that are played."""
+        """Check that turn limits name only training tasks."""
         chosen, names = self.config.rollout.max_turns, [task.info.name for task in self.tasks]
         others = sorted(set(chosen) - set(names)) if isinstance(chosen, dict) else []
         if others:
@@ -127,20 +128,20 @@ class TrainingRun:
 
     @property
     def configuration(self) -> dict[str, Any]:
-        """Everything that can move a number, but seed and init."""
+        """Everything that can change a result, except seed and init."""
         tasks = {task.info.name: dict(task.settings()) for task in self.tasks}
         return {**self.config.model_dump(mode="json"), "tasks": tasks}
 
     @property
     def sha256(self) -> str:
-        """Hash of what a checkpoint must have been made from to be resumed."""
+        """Hash of everything that must match to resume from a checkpoint."""
         config = self.configuration
-        # A run may be made longer where its learning rate does not depend on how long it is.
+        # A run may be extended if its learning rate does not depend on its length.
         constant = self.config.optimization.schedule == "constant"
         for name in FREE | ({"optimization.updates"} if constant else set()):
             part, _, setting = name.rpartition(".")
             del (config[part] if part else config)[setting]
-        # Checkpoints of runs without plug-ins are older than these.
+        # Without plug-ins, the hash stays that of checkpoints older than plug-ins.
         code = [dict(self.plugins)] if self.plugins else []
         return sha256_text(canonical_json([config, self.init.identity.sha256, self.seed, *code]))
 
@@ -151,18 +152,18 @@ class TrainingRun:
 
     @property
     def tracker_id(self) -> str:
-        """What a run is called where runs of many folders lie side by side."""
+        """A run's id in trackers, unique across folders."""
         return sha256_text(canonical_json([self.sha256, str(self.folder.resolve())]))[:16]
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingCallbacks:
-    """Who is told what happens.
+    """Callbacks for a run's progress.
 
     Attributes:
         line: Called with every line of the log.
-        phase: Called with what is being done now, how many episodes of it have ended, and how many
-            there are, both of this process's share; 0 and 0 where none are played.
+        phase: Called with the current phase, and the finished and total episodes of this process's
+            share; 0 and 0 in phases without episodes.
     """
 
     line: Callable[[Line], None] = lambda line: None

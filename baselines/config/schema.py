@@ -1,7 +1,7 @@
 """The schema of a training run: one choice in each of the four dimensions, and a scale.
 
 A recipe (`recipes/*.yaml`) names the choices, a scale (`scales/*.yaml`) the sizes; `layers.py`
-joins them. Every field has one meaning, and a contradiction is refused with its reason.
+merges them. Every field has one meaning, and contradictions are refused with a reason.
 """
 
 from typing import Annotated, Literal, Self
@@ -40,40 +40,39 @@ def _greedy_or_warm(temperature: float) -> float:
 
 
 class KL(Part):
-    """Distance to the init.
+    """KL divergence from the init.
 
     Attributes:
-        coef: 0 to log it only.
-        estimator: Per-token estimate (Schulman): k1, k2 or k3.
-        place: A term of the loss, or taken from the token rewards before advantages.
-        measured: Where coef is 0: log it all the same, of some rows, which takes another model in
-            memory.
+        coef: Coefficient; 0 only logs it.
+        estimator: Per-token estimator (Schulman): k1, k2 or k3.
+        place: Added to the loss, or subtracted from the token rewards before advantages.
+        measured: If coef is 0, still log it for some rows, which needs another model in memory.
     """
 
     coef: NotNegative = 0.0
     estimator: Literal["k1", "k2", "k3"] = "k3"
     place: Literal["loss", "reward"] = "loss"
-    # Not there unless it is turned off: tracks and checkpoints are older than it.
+    # Left out unless turned off: tracks and checkpoints are older than this setting.
     measured: Annotated[bool, Field(exclude_if=bool)] = True
 
 
 class Rollout(Part):
-    """How episodes are drawn.
+    """How episodes are played.
 
     Attributes:
         groups: Entries of the training stream per update, over all processes and tasks.
         mixture: Groups of each task per update, which add up to `groups`; None cycles through
             the tasks.
-        group_size: Episodes of each.
-        max_tokens: Longest response.
-        temperature: Of the draws. Nucleus and top-k are off in training: the engine's
-            log-probabilities would be those of another distribution than the trainer's.
-        max_turns: Turn limit, of all tasks or by task; None for the task's own. Tasks that are not
+        group_size: Episodes per group.
+        max_tokens: Maximum response length in tokens.
+        temperature: Sampling temperature. Nucleus and top-k are off in training: the engine's
+            log-probabilities would be of a different distribution than the trainer's.
+        max_turns: Turn limit, for all tasks or by task; None for the task's own. Tasks that are not
             named use their own.
-        concurrency: Episodes in flight, in equal parts for the batches that can be under way; None
+        concurrency: Episodes in flight, split equally over the batches that can be in flight; None
             for all at once.
         max_staleness: Asynchronous rollouts: episodes are played while the policy is updated, and
-            no row is older than this many updates. None is synchronous: always 0.
+            no row is older than this many updates. None is synchronous: staleness is always 0.
     """
 
     groups: Groups = 16
@@ -92,10 +91,10 @@ class Rollout(Part):
 class LoRA(Part):
     """Low-rank updates of all linear layers but the last (Hu et al., arXiv 2106.09685).
 
-    There is no dropout: a policy with dropout would differ from the one that was sampled from.
+    There is no dropout: with it, the policy would differ from the one that sampled the data.
 
     Attributes:
-        rank: Of an update.
+        rank: Rank of an update.
         alpha: An update is scaled by `alpha / rank`.
     """
 
@@ -107,31 +106,31 @@ class Optimization(Part):
     """How an update is made.
 
     Attributes:
-        updates: Rollouts that are learned from.
-        mini_batch_rows: Rows of an optimizer step, over all processes; or
-        mini_batches: optimizer steps of a pass. Rows are dealt out evenly.
+        updates: Number of updates, one per rollout.
+        mini_batch_rows: Rows per optimizer step, over all processes. Alternative to `mini_batches`.
+        mini_batches: Optimizer steps per epoch, with rows dealt out evenly.
         epochs: Passes over a rollout.
-        micro_batch_tokens: Tokens of one forward pass, padding included; the first thing to lower
-            when memory runs out. No result depends on it.
-        learning_rate: Of AdamW, after the warm-up.
+        micro_batch_tokens: Tokens per forward pass, padding included; lower this first when memory
+            runs out. No result depends on it.
+        learning_rate: AdamW's learning rate after the warm-up.
         warmup_updates: Updates of linear warm-up.
-        schedule: Of the learning rate after that.
-        weight_decay: Of AdamW.
-        betas: Of AdamW.
+        schedule: Learning rate schedule after the warm-up.
+        weight_decay: AdamW's weight decay.
+        betas: AdamW's betas.
         max_grad_norm: Global norm that gradients are clipped to.
         gradient_checkpointing: Recompute activations: less memory, a third more time.
-        mixed_precision: Of forward passes.
-        head_chunk: Tokens whose logits exist at a time; None for 2,048 on accelerators and for all
-            of a micro-batch on CPUs. Results differ by rounding alone.
-        skip_empty: Leave out steps whose advantages are all 0 where neither KL nor entropy is part
-            of the loss: they would follow old moments and rounding alone.
-        optimizer: AdamW, or with moments of 8 bits, which needs the library torchao.
+        mixed_precision: Precision of forward passes.
+        head_chunk: Tokens per chunk of logits; None for 2,048 on accelerators and for a whole
+            micro-batch on CPUs. Results differ only by rounding.
+        skip_empty: Skip steps whose advantages are all 0 if neither KL nor entropy is part of the
+            loss: only old moments and rounding would drive them.
+        optimizer: AdamW, or AdamW with 8-bit moments, which needs the library torchao.
         lora: Train low-rank updates instead of all weights; needs the library peft. Learning
             rates are then about ten times as high.
-        freeze_vision: Leave the image side of a vision-language model as it is. A small one that is
-            trained at the rate of the rest can lose within an update what it shows.
-        max_skipped: Optimizer steps in a row that may be skipped because a loss or a gradient is
-            not finite, before training stops.
+        freeze_vision: Freeze the vision part of a vision-language model. A small one trained at the
+            common learning rate can become useless within one update.
+        max_skipped: Maximum consecutive optimizer steps that are skipped because a loss or gradient
+            is not finite, before training stops.
     """
 
     updates: Count = 200
@@ -147,7 +146,7 @@ class Optimization(Part):
     max_grad_norm: Positive = 1.0
     gradient_checkpointing: bool = False
     mixed_precision: Literal["no", "bf16"] = "no"
-    # These are not there unless they are set: tracks and checkpoints are older than they.
+    # These are left out unless set: tracks and checkpoints are older than these settings.
     head_chunk: Annotated[Count | None, Field(exclude_if=lambda value: value is None)] = None
     skip_empty: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
     optimizer: Annotated[
@@ -165,15 +164,15 @@ class Optimization(Part):
 
 
 class ValidationSettings(Part):
-    """When and how the held-out panel is played: always all of it.
+    """When and how the held-out panel is played, always all of it.
 
     Attributes:
         panel: Name; None for the task's default.
-        every: Updates between two validations; there is one before the first and one at the end.
-            None for none at all: such a log cannot be judged.
-        max_tokens: Longest response; None for the panel's standard. A value of your own makes
-            another protocol, with another fingerprint.
-        temperature: Likewise; the panel's standard is greedy for most.
+        every: Updates between two validations, with one before the first update and one at the end.
+            None for no validation: such a log cannot be judged.
+        max_tokens: Maximum response length; None for the panel's standard. Any other value makes a
+            different protocol, with its own fingerprint.
+        temperature: Likewise; most panels' standard is greedy.
         top_p: Likewise.
         top_k: Likewise.
     """
@@ -187,37 +186,36 @@ class ValidationSettings(Part):
 
 
 class TrainConfig(Part):
-    """One training run, but for task, init, engine and seed.
+    """One training run, except for task, init, engine and seed.
 
     Attributes:
         advantage: First dimension.
         clipping: Second dimension: importance sampling and its limits.
-        aggregation: Third dimension: how token losses become one.
+        aggregation: Third dimension: how token losses are aggregated.
         sampling: Fourth dimension.
-        learner: A class of the user's that learns in place of the shipped one.
-        kl: Distance to the init.
-        entropy_coef: Bonus on the mean token entropy.
-        regularizer_aggregation: How KL and entropy of tokens become one number; None for as the
-            losses do.
+        learner: A user's class that replaces the shipped learner.
+        kl: KL divergence from the init.
+        entropy_coef: Coefficient of the bonus on the mean token entropy.
+        regularizer_aggregation: How per-token KL and entropy are aggregated; None for the same way
+            as the losses.
         format_penalty: Cost of an invalid turn; None for the task's.
-        penalty_for: Which turns cost it: all that are not valid, as in the released code (the
-            format is broken or the world does not admit the action), or those that break the
-            format alone.
-        penalty_on: A turn's penalty falls on its own row, or all of an episode's on every row.
+        penalty_for: Which turns cost it: all invalid ones, as in the released code (the format is
+            broken or the environment rejects the action), or only those that break the format.
+        penalty_on: A turn's penalty applies to its own row, or an episode's sum to all its rows.
         penalty_in: Penalties are part of the scores that the advantage compares, as in the released
-            code, or are subtracted from the finished advantages. Where a group's rewards are equal,
-            normalized scores make penalties as large as any success. Finished advantages are
-            standard deviations in most recipes, and points of reward in `dr_grpo` and `rloo`,
+            code, or are subtracted from the finished advantages. If a group's rewards are equal,
+            normalized scores make penalties as large as any success. Finished advantages are in
+            standard deviations in most recipes, and in units of reward in `dr_grpo` and `rloo`,
             where the same penalty weighs less.
-        void_episodes: Those with a turn that breaks the format: trained on like all others, or
-            masked: their scores count in their groups, their tokens in no loss (SimpleTIR, arXiv
+        void_episodes: Episodes with a turn that breaks the format are trained on like all others,
+            or masked: their scores count in their groups, their tokens in no loss (SimpleTIR, arXiv
             2509.02479), as in the released code of mathematics.
-        unit: What a row is; None for the task's own.
-        tis_cap: Truncated importance sampling against the engine's log-probabilities: the
-            ratio trainer over engine weighs every token, at most this; None is off.
+        unit: Whether a row is a turn or a trajectory; None for the task's own.
+        tis_cap: Truncated importance sampling against the engine's log-probabilities: the ratio
+            trainer over engine weights every token, capped at this value; None is off.
         chat_template_kwargs: Variables for the chat template, such as `enable_thinking`, in
             training episodes and validations alike. No objects: a log names each by one key.
-        rollout: How episodes are drawn.
+        rollout: How episodes are played.
         optimization: How an update is made.
         validation: When and how the panel is played.
         checkpoint_every: Updates between two checkpoints.
@@ -227,7 +225,7 @@ class TrainConfig(Part):
     clipping: Annotated[SerializeAsAny[Clipping], by_name(Clipping)]
     aggregation: Aggregation
     sampling: EpisodeSampling = EpisodeSampling()
-    # Not there unless it is chosen: tracks and checkpoints are older than it.
+    # Left out unless chosen: tracks and checkpoints are older than this setting.
     learner: Annotated[
         CustomLearner | None,
         SerializeAsAny(),
@@ -236,7 +234,7 @@ class TrainConfig(Part):
     ] = None
     kl: KL = KL()
     entropy_coef: Finite = 0.0
-    # Not there unless it is set: tracks and checkpoints are older than it.
+    # Left out unless set: tracks and checkpoints are older than this setting.
     regularizer_aggregation: Annotated[
         Aggregation | None, Field(exclude_if=lambda value: value is None)
     ] = None
@@ -244,13 +242,13 @@ class TrainConfig(Part):
     penalty_for: Literal["invalid", "format"] = "invalid"
     penalty_on: Literal["turn", "episode"] = "turn"
     penalty_in: Literal["scores", "advantages"] = "scores"
-    # Not there unless it is chosen: tracks and checkpoints are older than it.
+    # Left out unless chosen: tracks and checkpoints are older than this setting.
     void_episodes: Annotated[
         Literal["trained", "masked"], Field(exclude_if=lambda value: value == "trained")
     ] = "trained"
     unit: Literal["turn", "trajectory"] | None = None
     tis_cap: Positive | None = None
-    # Not there unless some are set: tracks and checkpoints are older than it.
+    # Left out unless some are set: tracks and checkpoints are older than this setting.
     chat_template_kwargs: Annotated[
         dict[TemplateVariable, bool | int | Finite | str | list[JsonValue] | None],
         Field(exclude_if=lambda value: not value),
@@ -292,19 +290,19 @@ class TrainConfig(Part):
 
     @property
     def needs_critic(self) -> bool:
-        """Whether the advantage looks at a critic's values."""
+        """Whether the advantage uses a critic's values."""
         return isinstance(self.advantage, WithCritic)
 
     @property
     def needs_reference(self) -> bool:
-        """Whether the distance to the init moves the update."""
+        """Whether the KL to the init affects the update."""
         return self.kl.coef > 0
 
     def computes_like(self, other: "TrainConfig") -> bool:
         """Whether two configurations compute the same update from the same rows.
 
-        One may state how KL and entropy are aggregated where the other does so without saying it,
-        or where neither is part of the loss.
+        One may state an aggregation of KL and entropy that the other uses implicitly, or any if
+        neither is part of the loss.
         """
         of_loss = self.entropy_coef != 0 or (self.kl.coef > 0 and self.kl.place == "loss")
         means = {one.regularizer_aggregation or one.aggregation for one in (self, other)}
