@@ -1,1 +1,1 @@
-"""Starts a training run on several GPUs: vLLM servers, the trainer's processes, and their end."""
+"""Starts and ends a training run on several GPUs: vLLM servers and the trainer's processes."""

@@ -1,4 +1,4 @@
-"""One child process: output to a file, CPU time measured, always reaped."""
+"""One child process, with output to a file and CPU time measured, that is always reaped."""
 
 import ctypes
 import os
@@ -16,20 +16,20 @@ _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 class Child:
-    """A process that is running or has ended.
+    """A running or finished process.
 
-    It has one thread for mathematics, so that results repeat to the bit, and dies with this
-    process, so that a study that was killed can be started again at once.
+    It uses one thread for math, so that results repeat bit for bit, and dies with this process, so
+    that a killed study can be restarted immediately.
 
     Args:
-        command: What is run.
-        output: File that gets what it prints, after what is there; None for this process's own.
-        environment: Variables that it has beside this process's.
-        death_signal: What it gets if this process dies. SIGTERM for a command that has to end
-            processes of its own, which would outlive it.
+        command: The command line.
+        output: File to which its output is appended; None for this process's output.
+        environment: Environment variables in addition to this process's.
+        death_signal: Signal that it receives if this process dies. SIGTERM for a command that has
+            to end its own child processes, which would outlive it.
 
     Attributes:
-        cpu_seconds: Processor time so far, of the processes that it has waited for, too.
+        cpu_seconds: CPU time so far, including children that it has waited for.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Child:
                 stdout=file,
                 stderr=None if file is None else subprocess.STDOUT,
                 env=whole,
-                # Ctrl-C is for the parent, which ends its processes in order.
+                # Ctrl-C should reach only the parent, which ends its processes in order.
                 start_new_session=True,
                 preexec_fn=partial(_die_with, os.getpid(), death_signal),  # noqa: PLW1509 - one thread here
             )
@@ -57,11 +57,11 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """Its process id."""
         return self._process.pid
 
     def poll(self) -> int | None:
-        """Its exit code, negative for a signal; None while it is running."""
+        """Its exit code, negative for a signal; None while it runs."""
         if self._process.returncode is not None:
             return self._process.returncode
         pid, status, usage = os.wait4(self.pid, os.WNOHANG)
@@ -73,43 +73,43 @@ class Child:
         return self._process.returncode
 
     def ask_to_stop(self) -> None:
-        """Ask it to end; a training then stops where it can go on."""
+        """Ask it to end; a training run then stops where it can be resumed."""
         if self._process.returncode is None:
             self._process.terminate()
 
     def kill(self) -> None:
-        """End it at once, with what it has started in its session."""
+        """Kill it immediately, with everything that it started in its session."""
         if self._process.returncode is None:
             os.killpg(self.pid, signal.SIGKILL)
 
 
 def _die_with(parent: int, death_signal: signal.Signals) -> None:
-    """In the new process: end when the parent does, also if it has already."""
+    """In the new process: exit when the parent does, or if it already has."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, death_signal)
     if os.getppid() != parent:
         os._exit(1)
 
 
 def _pass_nice_on(pid: int) -> None:
-    """Let `nice` reach a process that has a session of its own.
+    """Pass this process's `nice` value on to a process with its own session.
 
-    Linux schedules every session as a group, whose own nice value starts at 0 and is all that
+    Linux schedules every session as a group, and only the group's own nice value, initially 0,
     counts between groups (sched(7), autogroup): a study at `nice -n 19` would take half of the
     machine.
     """
     nice = os.nice(0)
-    # Not every kernel has it, and without privileges it takes one in a tenth of a second: then the
-    # process is right, but not as modest as was asked for.
+    # Not every kernel has it, and without privileges it accepts one write per tenth of a second.
+    # If this fails, the process still works, only with a higher priority than requested.
     if nice > 0:
         with suppress(OSError):
             Path(f"/proc/{pid}/autogroup").write_text(str(nice))
 
 
 def process_start(pid: int) -> int | None:
-    """When a process began, in clock ticks since the machine did; None where there is none.
+    """When a process started, in clock ticks since boot; None if it does not exist.
 
-    A number is used again once its process has ended; together with this it names one process. One
-    that has ended, and whose parent has not asked how, is none.
+    Process ids are reused; together with the start time, an id is unique. A zombie does not count
+    as existing.
     """
     try:
         stat = _stat(pid)
@@ -119,11 +119,11 @@ def process_start(pid: int) -> int | None:
 
 
 def _cpu_so_far(pid: int) -> float:
-    """Processor time of a running process and of those that it has waited for, in seconds."""
-    # User, system, and both of children.
+    """CPU time of a running process and of children that it has waited for, in seconds."""
+    # User and system time of the process, then of its children.
     return sum(int(field) for field in _stat(pid)[11:15]) / _TICKS
 
 
 def _stat(pid: int) -> list[str]:
-    """What the kernel says of a process, after its name, which may hold anything (proc(5))."""
+    """The fields of /proc/PID/stat after the process name, which may contain anything (proc(5))."""
     return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()

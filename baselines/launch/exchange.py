@@ -1,4 +1,4 @@
-"""The folder through which new weights go from a trainer to its servers."""
+"""The folder through which a trainer sends new weights to its servers."""
 
 import fcntl
 import logging
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a file system, not a file
 _NAME: Final = "arlarena-weights-"
 _LOCK: Final = ".lock"
-"""End of the name of the file that is locked while a folder is in use; it lies beside it."""
+"""Suffix of the lock file next to a folder that is in use."""
 _GIB: Final = 2**30
 
 log = logging.getLogger(__name__)
 
 
 def exchange_folder(size: int, run: Path) -> Path:
-    """Where weights go on their way to the servers: in memory, if it has room for them.
+    """Choose a folder for sending weights to the servers, in memory if they fit.
 
     Args:
-        size: Bytes of all weights as they are sent; there is one copy of them at a time.
+        size: Bytes of all weights as sent; there is one copy at a time.
         run: The run's folder, which may be on a slow disk.
     """
     _delete_left()
@@ -48,10 +48,9 @@ def exchange_folder(size: int, run: Path) -> Path:
 
 @contextmanager
 def in_use(folder: Path) -> Iterator[None]:
-    """Keep a folder for weights from being deleted by other runs, and delete it at the end.
+    """Protect a weights folder from deletion by other runs, and delete it at the end.
 
-    A launcher that is killed leaves its folder, in memory, until another run finds that nobody
-    uses it.
+    A killed launcher leaves its folder in memory until another run finds it unused.
 
     Raises:
         OSError: Its lock cannot be written.
@@ -67,11 +66,11 @@ def in_use(folder: Path) -> Iterator[None]:
 
 
 def _locked(path: Path) -> int:
-    """A file that is made and locked, as an open descriptor."""
+    """Create and lock a file; return its open descriptor."""
     while True:
         descriptor = open_no_link(path, os.O_CREAT | os.O_WRONLY)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        # Another run may have deleted it in between.
+        # Another run may have deleted it in the meantime.
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(descriptor), path.stat()):
                 return descriptor
@@ -79,9 +78,9 @@ def _locked(path: Path) -> int:
 
 
 def _delete_left() -> None:
-    """Delete what launchers that were killed have left in memory."""
+    """Delete folders in memory left by killed launchers."""
     for lock in SHARED_MEMORY.glob(f"{_NAME}*{_LOCK}"):
-        # In use, somebody else's, or deleted by another run in this moment.
+        # In use, another user's, or just deleted by another run.
         with suppress(OSError):
             descriptor = open_no_link(lock, os.O_WRONLY)
             try:
@@ -93,7 +92,7 @@ def _delete_left() -> None:
 
 
 def sent_bytes(run: "TrainingRun") -> int:
-    """Bytes of a file with all weights, as servers read them; tied ones are in it twice."""
+    """Bytes of a file with all weights, as servers read them; it contains tied ones twice."""
     from benchmark.engines.core.weights import read_layout
 
     assert run.init.path is not None
@@ -102,5 +101,5 @@ def sent_bytes(run: "TrainingRun") -> int:
 
 
 def free_shared_memory() -> int | None:
-    """Bytes that are free in the file system in memory; None where there is none."""
+    """Free bytes of the in-memory file system; None if there is none."""
     return shutil.disk_usage(SHARED_MEMORY).free if SHARED_MEMORY.is_dir() else None

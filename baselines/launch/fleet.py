@@ -1,4 +1,4 @@
-"""Runs a trainer beside its vLLM servers: waits for them, and ends all of them together."""
+"""Runs a trainer with its vLLM servers: waits for the servers, and ends everything together."""
 
 import logging
 import os
@@ -21,24 +21,24 @@ from benchmark.engines.core.base import EngineDown, EngineNotStarted
 from tasks.texts import counted
 
 HEALTHY_SECONDS: Final = 1800.0
-"""For all servers to start: loading and compiling a large model takes minutes."""
+"""Seconds for all servers to start: loading and compiling a large model takes minutes."""
 _LOOK: Final = 0.5
-"""Seconds between two looks at the processes."""
+"""Seconds between checks of the processes."""
 _GRACE: Final = 20.0
-"""Seconds that a server has to end after it was asked to."""
+"""Seconds that a server has to exit after it was asked to."""
 _CHECKPOINT: Final = 300.0
-"""Seconds that a trainer has for its last checkpoint after a server has ended."""
+"""Seconds that a trainer has for its last checkpoint after a server has exited."""
 _LAST_LINES: Final = 2_000
-"""Characters of a server's log that are looked at for its last line."""
+"""Characters at the end of a server's log that are searched for its last line."""
 
 _DIRECT: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-"""The servers are on this machine: no proxy of the environment is asked for them."""
+"""Bypasses the environment's proxies, because the servers are on this machine."""
 
 log = logging.getLogger(__name__)
 
 
 def free_ports(count: int) -> list[int]:
-    """TCP ports on which nothing listens now."""
+    """Find TCP ports on which nothing is listening."""
     with ExitStack() as stack:
         probes = [stack.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:
@@ -51,22 +51,22 @@ def run_fleet(
 ) -> int:
     """Start the servers, wait until they answer, run the trainer, and end everything.
 
-    Ctrl-C and SIGTERM stop the trainer where it can go on; one that comes more than ten seconds
-    later ends it at once. All processes die with this one.
+    Ctrl-C and SIGTERM stop the trainer where it can be resumed; a second signal more than ten
+    seconds later kills it. All processes die with this one.
 
     Args:
-        servers: Each with its address, without `/v1`.
+        servers: Server commands, each with its address, without `/v1`.
         trainer: The trainer's processes, or their launcher.
-        logs: Folder of the servers' output.
-        exchange: Deleted at the end; None for nothing.
+        logs: Folder for the servers' output.
+        exchange: Folder to delete at the end; None for none.
 
     Returns:
         The trainer's exit code.
 
     Raises:
-        EngineNotStarted: A server ended before it answered, or did not answer in time.
-        EngineDown: A server ended later.
-        KeyboardInterrupt: It was asked to stop, and has.
+        EngineNotStarted: A server exited before it answered, or did not answer in time.
+        EngineDown: A server exited later.
+        KeyboardInterrupt: It stopped on request.
     """
     logs.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
@@ -78,8 +78,8 @@ def run_fleet(
         for number, (command, address) in enumerate(servers):
             output = logs / f"server-{number}.log"
             output.unlink(missing_ok=True)
-            # vLLM's engine is a process of its server's: if the server is killed, it stays, and so
-            # does the GPU memory that it holds.
+            # vLLM's engine is a child process of the server: if the server is killed, the engine
+            # survives and keeps its GPU memory.
             child = Child(command.words, output, command.environment, signal.SIGTERM)
             running.append(_Server(child, address, output))
         _wait(running, asked)
@@ -104,7 +104,7 @@ class _Server:
         self.child, self.address, self.output = child, address, output
 
     def check(self, fault: type[EngineDown] = EngineDown) -> None:
-        """Raise a fault if it has ended."""
+        """Raise `fault` if the server has exited."""
         code = self.child.poll()
         if code is not None:
             text = self.output.read_text("utf-8", "replace")[-_LAST_LINES:].strip()
@@ -125,7 +125,7 @@ class _Server:
 
 @contextmanager
 def _asked_to_stop() -> Iterator[list[int]]:
-    """Collect the signals that ask for the end."""
+    """Collect signals that request a stop."""
     asked: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -167,7 +167,7 @@ def _wait(servers: Sequence[_Server], asked: Sequence[int]) -> None:
 
 
 def _watch(trainer: Child, servers: Sequence[_Server], asked: Sequence[int]) -> int:
-    """Wait for the trainer's end; pass on what it is asked."""
+    """Wait for the trainer to exit, and forward stop requests to it."""
     passed = 0
     while (code := trainer.poll()) is None:
         if len(asked) > passed:
@@ -193,7 +193,7 @@ def _end_by(children: Sequence[Child], deadline: float) -> None:
     for child in children:
         if child.poll() is None:
             log.warning("process %d did not end and is killed", child.pid)
-        # Each leads a session: what it has started and left is in its group.
+        # Each is a session leader, so any processes that it left are in its group.
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
         while child.poll() is None:

@@ -1,4 +1,4 @@
-"""Which GPUs serve and which train, and the commands that make them do it."""
+"""Decides which GPUs serve and which train, and builds the commands."""
 
 import os
 import signal
@@ -13,25 +13,25 @@ from tasks.errors import UserError
 
 DEVICES: Final = "CUDA_VISIBLE_DEVICES"
 _SERVED: Final = 4
-"""GPUs of which one serves, without another choice."""
+"""By default, one GPU out of this many serves."""
 STOP_SECONDS: Final = 1800
-"""That a trainer may take for its last checkpoint before it is killed."""
+"""Seconds that a trainer has for its last checkpoint before it is killed."""
 _OWN: Final = (*("--gpus", "--serve-gpus", "--engine"),)
-"""Options that are not the trainer's, but of the plan."""
+"""Options of the plan that are not passed to the trainer."""
 _ACCELERATE: Final = Path(__file__).with_name("accelerate.yaml")
 _SERVERS: Final = (
     *("--dtype", "--gpu-memory-utilization", "--max-model-len", "--tensor-parallel-size"),
 )
-"""Options of vLLM, which are not the trainer's where servers have them."""
+"""vLLM options, which are not passed to the trainer if there are servers."""
 
 
 @dataclass(frozen=True, slots=True)
 class GpuPlan:
-    """Who does what.
+    """Roles of the GPUs.
 
     Attributes:
         serving: GPUs with a vLLM server each, as `CUDA_VISIBLE_DEVICES` names them.
-        training: GPUs with a process of the trainer each.
+        training: GPUs with a trainer process each.
     """
 
     serving: tuple[str, ...]
@@ -40,11 +40,11 @@ class GpuPlan:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A program to be started.
+    """A program to start.
 
     Attributes:
         words: Its command line.
-        environment: What it has beside this process's environment.
+        environment: Environment variables in addition to this process's.
     """
 
     words: tuple[str, ...]
@@ -61,19 +61,19 @@ def visible_gpus() -> tuple[str, ...]:
 
 
 def plan_gpus(count: int, serving: int | None, visible: Sequence[str]) -> GpuPlan:
-    """Deal GPUs out.
+    """Assign GPUs to serving and training.
 
     Args:
-        count: GPUs of the run.
-        serving: Of them, those that serve; None for a quarter, and one at least; 0 for vLLM in
-            every process of the trainer.
-        visible: GPUs that are there.
+        count: Number of GPUs of the run.
+        serving: How many of them serve; None for a quarter, but at least one; 0 for vLLM in every
+            trainer process.
+        visible: The available GPUs.
 
     Returns:
-        With one GPU, nothing serves: vLLM runs beside the trainer.
+        The plan. With one GPU there is no server: vLLM runs in the trainer process.
 
     Raises:
-        UserError: There are fewer, or none would be left for training.
+        UserError: There are too few GPUs, or none would be left for training.
     """
     if count > len(visible):
         known = f" ({DEVICES}={os.environ[DEVICES]})" if os.environ.get(DEVICES) else ""
@@ -91,14 +91,14 @@ def plan_gpus(count: int, serving: int | None, visible: Sequence[str]) -> GpuPla
 def server_command(
     model: Path, name: str, port: int, gpu: str | None, options: Mapping[str, Any]
 ) -> Command:
-    """A vLLM server that takes new weights; only this machine reaches it.
+    """The command of a vLLM server that accepts new weights; only this machine can reach it.
 
     Args:
         model: Folder of the model.
-        name: That it is served under.
-        port: Free.
-        gpu: As `CUDA_VISIBLE_DEVICES` names it; None on a CPU.
-        options: Further options of vLLM; True for those without a value.
+        name: Name under which it is served.
+        port: A free port.
+        gpu: The GPU, as `CUDA_VISIBLE_DEVICES` names it; None on a CPU.
+        options: Further vLLM options; True for those without a value.
     """
     words = [
         *(sys.executable, "-m", "vllm.entrypoints.openai.api_server"),
@@ -120,9 +120,9 @@ def train_words(plan: GpuPlan, words: Sequence[str], endpoints: Sequence[str]) -
 
     Args:
         plan: From `plan_gpus`.
-        words: Of the `train` command that is run.
-        endpoints: Addresses of the servers; where there are none, each process has an engine,
-            whose memory is free while it learns if there are several.
+        words: Command line of the original `train` command.
+        endpoints: Addresses of the servers; without any, each process has an engine, which frees
+            its memory during learning if there are several processes.
     """
     train = without_own(words, bool(plan.serving))
     if plan.serving:
@@ -134,14 +134,14 @@ def train_words(plan: GpuPlan, words: Sequence[str], endpoints: Sequence[str]) -
 def trainer_command(
     plan: GpuPlan, words: Sequence[str], endpoints: Sequence[str], model: str, exchange: Path | None
 ) -> Command:
-    """The trainer's processes, by accelerate's launcher with FSDP2 where there are several.
+    """The command of the trainer; several processes use accelerate's launcher with FSDP2.
 
     Args:
         plan: See `train_words`.
         words: Likewise.
         endpoints: Likewise.
-        model: Name that the servers serve.
-        exchange: Folder through which they get new weights; None if the user has chosen how.
+        model: Name under which the servers serve the model.
+        exchange: Folder through which they get new weights; None if the user chose another way.
     """
     train = ["-m", "benchmark.cli", *train_words(plan, words, endpoints)]
     if plan.serving:
@@ -160,14 +160,14 @@ def trainer_command(
 
 
 def without_own(words: Sequence[str], served: bool = True) -> list[str]:
-    """A command line without the options that are not the trainer's.
+    """Remove options that do not belong to the trainer from a command line.
 
     Args:
         words: The command line.
-        served: There are servers, which have the options of vLLM.
+        served: Whether there are servers, which get the vLLM options.
     """
     own = (*_OWN, *_SERVERS) if served else _OWN
-    # What a dry run shows is what a run starts.
+    # A dry run shows exactly what a real run starts.
     words = [word for word in words if word != "--dry-run"]
     left: list[str] = []
     skip = False
@@ -182,7 +182,7 @@ def without_own(words: Sequence[str], served: bool = True) -> list[str]:
 
 
 def killed_text(what: str, number: int) -> str:
-    """A line that says by which signal a process was ended, and what to do."""
+    """A line that says which signal killed a process, and what to do."""
     return (
         f"error: {what} was ended by {signal.Signals(number).name} (out of host memory? see the "
         "system's log); run the same command again to resume from the last checkpoint\n"

@@ -1,4 +1,4 @@
-"""GPUs of runs that are made at the same time: each has its own."""
+"""Assigns each of several concurrent runs its own GPUs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from tasks.texts import counted
 
 @dataclass(frozen=True, slots=True)
 class GpuSlots:
-    """GPUs of runs that are made at the same time.
+    """GPUs of concurrent runs.
 
     Attributes:
-        gpus: Of each of these runs, as `CUDA_VISIBLE_DEVICES` names them; none without GPUs.
-        train_options: Of `train`, for each.
+        gpus: GPUs of each run, as `CUDA_VISIBLE_DEVICES` names them; empty without GPUs.
+        train_options: Options of `train` for each run.
         players: Processes of a run that play episodes.
     """
 
@@ -25,16 +25,16 @@ class GpuSlots:
     players: int = 1
 
     def environment(self, slot: int) -> dict[str, str]:
-        """Variables that show a run its GPUs.
+        """Environment variables that select a run's GPUs.
 
         Args:
-            slot: Number of the run among those that are made at the same time.
+            slot: Number of the run among the concurrent ones.
         """
         return {DEVICES: ",".join(self.gpus[slot])} if self.gpus else {}
 
     @property
     def env_processes(self) -> int:
-        """Worker processes for tasks, of each process that plays; one without GPUs."""
+        """Task worker processes per process that plays; one without GPUs."""
         if not self.gpus:
             return 1
         return default_processes(len(self.gpus) * self.players)
@@ -50,17 +50,17 @@ def deal_gpus(
     visible: Sequence[str],
     options: Sequence[str] = (),
 ) -> GpuSlots:
-    """Give GPUs to runs that are made at the same time.
+    """Assign GPUs to concurrent runs.
 
     Args:
-        jobs: How many these are; None for one, or for as many as there are GPUs if `each` is given.
-        each: GPUs of each run; None for one, if there is any.
-        serving: Of `each`, those that serve (see `plan_gpus`).
-        visible: GPUs that are there.
+        jobs: Number of runs; None for one, or for as many as the GPUs allow if `each` is given.
+        each: GPUs per run; None for one, if there is any.
+        serving: How many of `each` serve (see `plan_gpus`).
+        visible: The available GPUs.
         options: Further options of `train` on GPUs.
 
     Raises:
-        UserError: There are fewer, or a run cannot be divided so.
+        UserError: There are too few GPUs, or a run cannot be divided this way.
     """
     there = counted(len(visible), "GPU")
     if each is None:
@@ -79,6 +79,6 @@ def deal_gpus(
         )
     dealt = tuple(tuple(visible[each * slot : each * (slot + 1)]) for slot in range(jobs))
     chosen = ["--gpus", str(each), *([] if serving is None else ["--serve-gpus", str(serving)])]
-    # Servers are asked by one process for all; otherwise each plays its share.
+    # With servers, one process plays all episodes; otherwise each plays its share.
     players = 1 if plan.serving else each
     return GpuSlots(dealt, (*chosen, *options), players)

@@ -1,7 +1,7 @@
-"""accelerate's launcher; its processes say themselves why they end.
+"""Runs accelerate's launcher without its error report; the processes report their own errors.
 
-Its own end is a traceback and a table that names the process whose end was noticed first, which is
-often one that ended because of another.
+That report is a traceback and a table that names the process whose exit was noticed first, which
+often exited because of another one.
 """
 
 import logging
@@ -24,7 +24,7 @@ def main() -> int:
         return 128 + error.sigval
     except ChildFailedError as error:
         for rank, failure in sorted(error.failures.items()):
-            # SIGTERM is how the launcher ends the others.
+            # The launcher ends the other processes with SIGTERM.
             if failure.exitcode < 0 and failure.exitcode != -signal.SIGTERM:
                 what = f"process {rank} of the trainer"
                 sys.stderr.write(killed_text(what, -failure.exitcode))
