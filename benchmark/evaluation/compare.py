@@ -1,8 +1,8 @@
 """Compares two runs on their common panels: paired difference, interval, p-value.
 
-Both played the same episodes, so the difference is taken episode by episode: what makes one
-problem harder than another cancels out. Only episodes that both runs have played are compared, with
-all plays that each has of them. Differences are B minus A: positive where B is better.
+Both runs played the same episodes, so the difference is taken per episode and the difficulty of an
+episode cancels out. Only episodes that both runs played are compared, with all plays of each run.
+Differences are B minus A: positive if B is better.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ from tasks.registry import load_task
 from tasks.texts import counted, printable
 
 Run = tuple[Manifest, Iterable[EpisodeRecord]]
-"""A run as `benchmark.evaluation.run_folder.read_run` gives it."""
+"""A run as returned by `benchmark.evaluation.run_folder.read_run`."""
 
 
 BOOTSTRAP = "BCa bootstrap over episodes"
@@ -42,7 +42,7 @@ class Difference:
         a: Mean of run A over episodes (of the mean over each episode's plays).
         b: The same of run B.
         difference: B minus A, with its 95% interval.
-        p_value: Two-sided, of no difference.
+        p_value: Two-sided p-value for no difference.
         interval: Name of the interval's method.
         test: Name of the test.
     """
@@ -56,7 +56,7 @@ class Difference:
 
 
 OF_PANELS: Final = frozenset({"panel_sha256", "task_version"})
-"""Fields of a protocol that say which episodes a panel has."""
+"""Protocol fields that determine a panel's episodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +67,15 @@ class PanelComparison:
         task: Task name.
         panel: Panel name.
         fingerprint: The panel's protocol fingerprint in run A; the same in B if nothing differs.
-        differing: In what the protocols differ, by field: its values in A and in B.
+        differing: Fields in which the protocols differ, with their values in A and B.
         missing_a: Plays that run A still lacks.
-        missing_b: The same of run B.
-        alone: Episodes that only one of the runs has played; they are left out.
-        episodes: Episodes that are compared: both have played them.
-        plays_a: Plays of these that run A holds.
-        plays_b: The same of run B.
-        errors_a: Of these plays of A, those that ended in an error; they are failures.
-        errors_b: The same of run B.
+        missing_b: The same for run B.
+        alone: Episodes that only one run played; they are left out.
+        episodes: Compared episodes, which both runs played.
+        plays_a: Run A's plays of these episodes.
+        plays_b: The same for run B.
+        errors_a: Plays among `plays_a` that ended in an error; they count as failures.
+        errors_b: The same for run B.
         only_a: Episodes that A solved at least once and B never.
         only_b: Episodes that B solved at least once and A never.
         success: Success rates, with interval and test of `benchmark.stats.paired`.
@@ -109,8 +109,8 @@ class RunComparison:
     """Two runs on all panels that both played.
 
     Attributes:
-        manifest_a: What run A says of itself.
-        manifest_b: The same of run B.
+        manifest_a: Manifest of run A.
+        manifest_b: Manifest of run B.
         panels: One comparison per common panel with episodes in common, in A's order.
         left_out: Panels (`task/panel`) without episodes in common, and those of one run only.
     """
@@ -129,9 +129,9 @@ class _Play:
 
 
 _Plays = dict[str, list[_Play]]
-"""By episode, each at least once."""
+"""Plays by episode, at least one each."""
 _Pair = tuple[list[_Play], list[_Play]]
-"""An episode's plays, of A and of B."""
+"""An episode's plays in A and in B."""
 
 
 def compare(
@@ -143,15 +143,15 @@ def compare(
     """Compare two runs, panel by panel.
 
     Args:
-        run_a: Manifest and records of the run that differences are measured from.
-        run_b: Manifest and records of the other.
-        tasks: Names and units of the tasks, by task name; None for those installed.
-        across_protocols: Compare different protocols, too, such as text with images. The panels
+        run_a: Manifest and records of the reference run.
+        run_b: Manifest and records of the other run.
+        tasks: Names and units of the tasks, by task name; None for the installed ones.
+        across_protocols: Also compare different protocols, such as text with images. The panels
             must be the same.
 
     Raises:
         UserError: The runs have no panel or no episode in common, played a common panel under
-            different protocols that are not to be compared, or hold records that are not theirs.
+            different protocols without `across_protocols`, or contain records of other runs.
     """
     (manifest_a, records_a), (manifest_b, records_b) = run_a, run_b
     protocols_b = {(panel.task, panel.panel): panel for panel in manifest_b.panels}
@@ -207,7 +207,7 @@ def _compare_panel(
     side_a: tuple[_Plays, int],
     side_b: tuple[_Plays, int],
 ) -> PanelComparison:
-    """Compare two runs on a panel, given the plays of each and how many it has when complete."""
+    """Compare two runs on a panel, given each one's plays and expected number of plays."""
     (plays_a, wanted_a), (plays_b, wanted_b) = side_a, side_b
     common = sorted(plays_a.keys() & plays_b.keys())
     pairs = [(plays_a[episode], plays_b[episode]) for episode in common]
@@ -264,10 +264,10 @@ def _scores(pairs: Sequence[_Pair]) -> Difference:
 def _differing(
     a: PanelProtocol, b: PanelProtocol, across_protocols: bool
 ) -> dict[str, tuple[str, str]]:
-    """In what two protocols of one panel differ; see `differing_fields`.
+    """Fields in which two protocols of one panel differ; see `differing_fields`.
 
     Raises:
-        UserError: They do, and are not to be compared; or the panels are not the same.
+        UserError: They differ without `across_protocols`, or the panels are not the same.
     """
     differing = differing_fields(a, b)
     if not differing or (across_protocols and differing.keys().isdisjoint(OF_PANELS)):
@@ -289,12 +289,12 @@ def _names(panels: Sequence[PanelProtocol]) -> str:
 
 
 def comparison_text(comparison: RunComparison, name_a: str = "A", name_b: str = "B") -> str:
-    """Tell a comparison in plain sentences, one line each, ready to be pasted.
+    """Describe a comparison in plain sentences, one per line, ready to paste.
 
     Args:
-        comparison: What was found.
-        name_a: What run A is called, such as its folder.
-        name_b: The same of run B.
+        comparison: The comparison.
+        name_a: Name of run A, such as its folder.
+        name_b: Name of run B.
     """
     manifests = {"A": comparison.manifest_a, "B": comparison.manifest_b}
     names = {"A": name_a, "B": name_b}
@@ -322,7 +322,7 @@ def comparison_text(comparison: RunComparison, name_a: str = "A", name_b: str = 
             "These intervals are for these two checkpoints. Comparing the methods behind them also "
             "requires the variation between training seeds, which no interval here includes.",
         ]
-    # Names and notes are a run's own words.
+    # Names and notes come from the runs, so escape them.
     return "\n".join(map(printable, lines))
 
 

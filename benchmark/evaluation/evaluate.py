@@ -1,4 +1,4 @@
-"""One evaluation: its plan, playing the missing episodes, storing them."""
+"""One evaluation: plans it, plays the missing episodes and stores them."""
 
 import asyncio
 import json
@@ -35,12 +35,12 @@ from tasks.registry import load_task
 from tasks.texts import counted
 
 MOST_EPISODES = 1_000_000
-"""Episodes of a run, repeats included."""
+"""Maximum episodes of a run, repeats included."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedPanel:
-    """One panel and the protocol that it is played under."""
+    """One panel and its protocol."""
 
     task: Task
     panel: Panel
@@ -52,9 +52,9 @@ class Plan:
     """Everything that a run plays.
 
     Attributes:
-        panels: In the order of play.
+        panels: The panels, in the order of play.
         shard: The part that this machine plays; None for all.
-        limit: Episodes of every panel that are played, the first ones; None for all.
+        limit: Play only this many of each panel's first episodes; None for all.
     """
 
     panels: tuple[PlannedPanel, ...]
@@ -73,13 +73,13 @@ class Plan:
         """Read the panels, given as (task, panel), and fix their protocol and order.
 
         Raises:
-            UserError: An unknown task or panel, a panel whose data is not there, a setting of a
-                task that is not played, too many episodes, or none for this shard.
+            UserError: A task or panel is unknown, a panel's data is missing, a setting belongs to a
+                task that is not played, there are too many episodes, or none for this shard.
         """
         for unplayed in sorted(set(settings) - {task_name for task_name, _ in panels}):
             raise UserError(f"--set has a setting for {unplayed}, which this run does not play")
         planned = []
-        # In one order, whatever order they were named in: shards must agree on it.
+        # Sorted, whatever the order of the arguments, because shards must agree on the order.
         for task_name, panel_name in sorted(panels):
             task = load_task(task_name).configured(settings.get(task_name, {}))
             panel = task.panel(panel_name)
@@ -112,19 +112,19 @@ class Plan:
 
     @property
     def overrides(self) -> dict[str, Any]:
-        """Settings that are not the panels' protocols' own, by name."""
+        """Settings that differ from the panels' standard protocols, by name."""
         return overrides_of(self.protocols)
 
     @property
     def episodes(self) -> int:
-        """Episodes of all shards."""
+        """Number of episodes of all shards."""
         return sum(
             len(planned.panel.entries[: self.limit]) * planned.protocol.repeats
             for planned in self.panels
         )
 
     def jobs(self) -> list[Job]:
-        """All episodes of this shard: panel after panel, every repeat of a panel in turn."""
+        """All episodes of this shard: panel by panel, repeat by repeat."""
         jobs = [
             Job(planned.task, entry, repeat, planned.protocol)
             for planned in self.panels
@@ -136,12 +136,12 @@ class Plan:
     def manifest(
         self, model: ModelIdentity, engine: Engine, command: Sequence[str] | None = None
     ) -> Manifest:
-        """What `run.json` says of this run: by this model, on this started engine, now.
+        """The content of `run.json` for a run that starts now, with this model and engine.
 
         Args:
-            model: Which weights answer.
-            engine: Where they answer.
-            command: The command line, the program first; None for this process's own.
+            model: The identity of the weights.
+            engine: The started engine.
+            command: The command line, including the program; None for this process's own.
         """
         return Manifest(
             schema_version=SCHEMA_VERSION,
@@ -163,9 +163,10 @@ class Plan:
 
 
 def recorded_command(arguments: Sequence[str]) -> tuple[str, ...]:
-    """A command line as it may be published, by the installed name however it was called.
+    """A publishable form of a command line, with the program's installed name.
 
-    Addresses may hold passwords and private names, absolute paths the names of people and machines.
+    Addresses may contain passwords and private names; absolute paths may contain names of people
+    and machines.
     """
     shown = (re.sub(r"\w+://\S*", "URL", argument) for argument in arguments[1:])
     return (
@@ -176,22 +177,22 @@ def recorded_command(arguments: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One time that a run was worked on; a line of `sessions.jsonl`.
+    """One session of work on a run; a line of `sessions.jsonl`.
 
     Attributes:
         started: ISO 8601, UTC.
         ended: `finished`, `interrupted`, or the name of the error that stopped it.
         episodes: Records added.
-        replaced_errors: Records of failed episodes that were dropped to be played again.
+        replaced_errors: Records of failed episodes that were dropped and replayed.
         wall_s: Seconds from before the environments start until all records are in order.
-        idle_share: Share of that time in which no request was in flight.
-        requests: Responses.
-        prompt_tokens: Tokens of all prompts; null where they are not counted.
+        idle_share: Share of that time without any request in flight.
+        requests: Number of responses.
+        prompt_tokens: Tokens of all prompts; null if not counted.
         response_tokens: Tokens of all responses; null likewise.
         concurrency: Episodes in flight.
-        env_processes: Worker processes that episodes could live in; null if none did.
+        env_processes: Worker processes available to episodes; null if none used them.
         engine: The engine's facts.
-        versions: Versions of what the result depends on.
+        versions: Versions of packages that the result depends on.
     """
 
     started: str
@@ -229,20 +230,20 @@ async def evaluate(
     on_record: Callable[[EpisodeRecord, MeteredEngine], None] = lambda record, meter: None,
     env_processes: int | None = None,
 ) -> Session:
-    """Play what the folder lacks; every episode is kept as it ends.
+    """Play the episodes that the folder lacks, storing each as it finishes.
 
     Args:
-        plan: What the run plays.
-        engine: Where responses come from; already started.
-        folder: Where records go.
+        plan: The plan of the run.
+        engine: The started engine, which generates responses.
+        folder: The folder for records.
         concurrency: Episodes in flight.
-        on_record: Called after every kept record, for progress.
-        env_processes: Worker processes for the episodes of tasks that want them, at most; None
-            for one for each usable core.
+        on_record: Called after every stored record, for progress.
+        env_processes: Maximum worker processes for episodes of tasks that use them; None for one
+            per usable core.
 
     Returns:
-        What this session did; also appended to `sessions.jsonl`, whatever ended it, unless there
-        was nothing to do.
+        The session; it is also appended to `sessions.jsonl`, however it ended, unless there was
+        nothing to do.
     """
     meter, hosts = MeteredEngine(engine), EnvPool(env_processes)
     missing = longest_first(job for job in plan.jobs() if job.key not in folder.records)
@@ -288,7 +289,7 @@ async def evaluate(
 
 
 def _add_last(folder: RunFolder, session: Session, error: BaseException) -> None:
-    """Keep a session that an error has ended; the error is what the user must know first."""
+    """Store a session that an error ended, without hiding that error if storing fails."""
     try:
         folder.add_session(session.line)
     except UserError as second:

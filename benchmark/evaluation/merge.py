@@ -1,4 +1,4 @@
-"""Joins the shards of a run from separate machines."""
+"""Merges the shards of a run from separate machines."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,14 +19,14 @@ from tasks.errors import UserError, os_error_as
 
 
 def merge(paths: Sequence[Path], out: Path) -> Manifest:
-    """Join run folders into a new one.
+    """Merge run folders into a new one.
 
     Args:
         paths: One folder per shard, in any order.
-        out: The new folder; it must not hold a run or a part of one.
+        out: The new folder; it must not contain a run or a part of one.
 
     Returns:
-        The joined run's manifest.
+        The merged run's manifest.
 
     Raises:
         UserError: The folders are not all shards of one complete run.
@@ -69,7 +69,7 @@ def _order(manifest: Manifest) -> list[Key]:
 
 
 def _whole_lines(path: Path) -> bytes:
-    """A file without a last line that was torn by a crash."""
+    """A file's content without a last line that a crash cut off."""
     content = path.read_bytes()
     return content[: content.rfind(b"\n") + 1]
 

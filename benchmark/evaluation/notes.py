@@ -1,4 +1,4 @@
-"""What is likely wrong with a run whose numbers alone do not say it."""
+"""Likely problems of a run that its numbers alone do not show."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -11,22 +11,22 @@ from benchmark.stats.formatting import percent_text
 from tasks.texts import counted, on_one_line
 
 FIRST_LOOK: Final = 20
-"""Episodes after which a run is looked at for the first time."""
+"""Episodes after which a run is checked for the first time."""
 OFTEN_CUT: Final = 0.25
-"""Share of responses that were cut, from which on it is said."""
+"""Share of truncated responses from which a note is given."""
 SELDOM_VALID: Final = 0.5
-"""Share of responses that keep the format, below which it is said."""
+"""Share of responses in the required format below which a note is given."""
 MORE_ROOM: Final = 4096
-"""Limit of tokens that is named as another choice; twice the own one where that is as large."""
+"""Token limit to suggest; if the current one is as large, twice the current one."""
 _SHOWN: Final = 160
-"""Characters of a response that are shown."""
+"""Maximum characters shown of a response."""
 
 
 def notes_of(manifest: Manifest, records: Iterable[EpisodeRecord]) -> list[str]:
-    """What a person should know about each panel of a run, one line each; mostly nothing.
+    """Notes on each panel of a run, one per line; usually none.
 
     Args:
-        manifest: The run.
+        manifest: The run's manifest.
         records: Any of its records.
     """
     of_panel: dict[tuple[str, str], list[EpisodeRecord]] = {}
@@ -68,7 +68,7 @@ def _notes(panel: PanelProtocol, turns: Sequence[TurnRecord], place: str) -> lis
 
 
 def _advice(panel: PanelProtocol, response: str) -> str:
-    """What to do about a response that does not keep the format, where that can be seen in it."""
+    """Advice for a response that breaks the format, if its text shows the cause."""
     if panel.name == THINKING or "</think>" not in response.lower():
         return "; --show-prompts 1 shows what the model gets"
     return (

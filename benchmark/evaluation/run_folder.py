@@ -1,13 +1,13 @@
 """The run folder: what a run writes to disk, and how it is resumed and read.
 
     run.json         the manifest, written once when the run starts
-    episodes.jsonl   one record a line; appended and synced as episodes finish, and put into the
-                     panels' order when the run is complete
-    sessions.jsonl   one line for each time the run was worked on: speed, tokens, versions
+    episodes.jsonl   one record per line; appended and synced as episodes finish, and sorted into
+                     the panels' order when the run is complete
+    sessions.jsonl   one line per session: speed, tokens, versions
     summary.json     all numbers, derived from the records alone
     report.html      the same for people
 
-Nothing here is trusted when it is read: a folder may come from somebody else.
+Nothing in it is trusted when it is read: a folder may come from somebody else.
 """
 
 import asyncio
@@ -33,29 +33,29 @@ from tasks.texts import counted
 
 MANIFEST = "run.json"
 _AROUND = ("*/", "*/eval/", "*/*/eval/")
-"""Where runs are in a folder of runs, of a study's track, and of a study."""
+"""Location of runs in a folder of runs, in a study's track, and in a study."""
 RECORDS = "episodes.jsonl"
 PACKED = "episodes.jsonl.zst"
-"""What takes its place in an entry of the leaderboard."""
+"""The file that replaces it in a leaderboard entry."""
 SESSIONS = "sessions.jsonl"
 SUMMARY = "summary.json"
 REPORT = "report.html"
 MAX_LINE = 64 * 2**20
 """Longest accepted line of a records file, in bytes."""
 MAX_PACKED = 2**30
-"""What packed records may have, in bytes."""
+"""Maximum size of packed records, in bytes."""
 
 Key = tuple[str, str, str, int]
 
 
 class RunFolder:
-    """A run that this process works on; no other process can at the same time.
+    """A run that this process works on, with an exclusive lock.
 
     Use as a context manager, or call `close`.
 
     Args:
-        path: The folder; made if it is not there.
-        manifest: What is to be played. A folder that holds a run of something else is refused.
+        path: The folder; created if missing.
+        manifest: The run to play. A folder that contains a different run is refused.
         order: Keys of all records of the complete run, in the panels' order.
 
     Raises:
@@ -114,14 +114,14 @@ class RunFolder:
 
     @property
     def complete(self) -> bool:
-        """Whether every record is there."""
+        """Whether every record exists."""
         return len(self.records) == len(self._order)
 
     async def append(self, record: EpisodeRecord) -> None:
-        """Keep a record: when this returns, it survives a crash.
+        """Store a record durably: once this returns, it survives a crash.
 
         Raises:
-            UserError: The disk is full or failed. What was kept before stays.
+            UserError: The disk is full or failed. Earlier records stay.
         """
         line = record.model_dump_json().encode() + b"\n"
         await asyncio.get_running_loop().run_in_executor(self._writer, self._append, line)
@@ -132,10 +132,10 @@ class RunFolder:
             append_durably(self._file, line)
 
     def drop_errors(self) -> int:
-        """Drop the records of episodes that ended in an error, so that they are played again.
+        """Drop the records of episodes that ended in an error, so that they are replayed.
 
         Returns:
-            How many there were.
+            The number of dropped records.
         """
         failed = [key for key, record in self.records.items() if record.error is not None]
         for key in failed:
@@ -146,7 +146,7 @@ class RunFolder:
         return len(failed)
 
     def finish(self) -> None:
-        """Put the records into the panels' order, whatever order they finished in."""
+        """Sort the records into the panels' order."""
         self._rewrite()
 
     def _rewrite(self) -> None:
@@ -154,7 +154,7 @@ class RunFolder:
         lines = [record.model_dump_json().encode() + b"\n" for record in self.records.values()]
         with _writing(self.path):
             write_atomically(self.path / RECORDS, b"".join(lines))
-        # Not closed again by `close` if it cannot be opened: the number may be another's by then.
+        # If reopening fails, `close` must not close the descriptor again: it may be reused by then.
         replaced, self._file = self._file, -1
         os.close(replaced)
         with _writing(self.path):
@@ -175,7 +175,7 @@ class RunFolder:
                 os.close(descriptor)
 
     def close(self) -> None:
-        """Wait for pending writes and let other processes in."""
+        """Wait for pending writes and release the lock."""
         self._writer.shutdown()
         for descriptor in (self._file, self._lock):
             if descriptor >= 0:
@@ -186,17 +186,17 @@ class RunFolder:
 def check_folder(
     path: Path, panels: Sequence[PanelProtocol], shard: Shard | None, limit: int | None
 ) -> None:
-    """Check a folder before a model is loaded for it; it is made if it is not there.
+    """Check a folder before loading a model for it; create it if missing.
 
     Args:
-        path: Where a run is to go.
-        panels: The protocol of every panel of it.
+        path: The run's folder.
+        panels: The protocol of each of the run's panels.
         shard: The part that is played; None for all.
-        limit: Episodes of every panel that are played; None for all.
+        limit: Number of episodes played per panel; None for all.
 
     Raises:
-        UserError: It cannot be written, or belongs to a run of something else. Whether model and
-            engine are the same is seen when they are there (`RunFolder`).
+        UserError: It cannot be written, or belongs to a different run. `RunFolder` later checks
+            that model and engine are the same.
     """
     if path.exists() and not path.is_dir():
         raise UserError(f"{path} is not a folder; choose another --out")
@@ -223,7 +223,7 @@ def read_run(path: Path) -> tuple[Manifest, list[EpisodeRecord]]:
 
 
 def read_sessions(path: Path) -> list[dict[str, Any]]:
-    """Read `sessions.jsonl`: how fast each session was.
+    """Read `sessions.jsonl`, with the speed of each session.
 
     Lines that are not JSON are skipped: no number of the benchmark depends on this file.
     """
@@ -258,7 +258,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def _what_else(path: Path) -> str:
-    """What a folder without a manifest is, and what to do with it."""
+    """Describe what a folder without a manifest is, and what to do with it."""
     if not path.is_dir():
         return "there is no such folder" if not path.exists() else "it is a file"
     places = (f"{around}{MANIFEST}" for around in _AROUND)
@@ -282,7 +282,7 @@ def parse_manifest(content: bytes, where: str) -> Manifest:
 
     Args:
         content: The file's content.
-        where: What it is called in messages.
+        where: Its name in messages.
 
     Raises:
         UserError: It is malformed or edited.
@@ -314,14 +314,14 @@ def _read_records(path: Path) -> Iterator[EpisodeRecord]:
 
 
 def parse_records(lines: Iterable[bytes], where: str) -> Iterator[EpisodeRecord]:
-    """Read records, one a line.
+    """Read records, one per line.
 
     Args:
         lines: The lines.
-        where: What they are called in messages.
+        where: Their source, for messages.
 
     Raises:
-        UserError: A line is not a valid record, or an episode is there twice.
+        UserError: A line is not a valid record, or an episode occurs twice.
     """
     seen: set[Key] = set()
     for number, line in enumerate(lines, 1):
@@ -337,7 +337,7 @@ def parse_records(lines: Iterable[bytes], where: str) -> Iterator[EpisodeRecord]
 
 
 def _lines(file: Path) -> Iterator[bytes]:
-    """Yield the complete lines of a file, none if it is not there; a last part is skipped.
+    """Yield the complete lines of a file, none if it is missing; skip an incomplete last line.
 
     Raises:
         UserError: A line is too long, or the file cannot be read.
@@ -361,7 +361,7 @@ def _complete_lines(stream: BinaryIO, file: Path) -> Iterator[bytes]:
 
 
 def _drop_partial_line(file: Path) -> int:
-    """Cut off what a crash left of a last line; return how many bytes that were."""
+    """Remove an incomplete last line left by a crash; return its size in bytes."""
     try:
         descriptor = open_no_link(file, os.O_RDWR)
     except FileNotFoundError:
@@ -383,7 +383,7 @@ def _drop_partial_line(file: Path) -> int:
 
 
 def _check_same_run(path: Path, existing: Manifest, wanted: Manifest) -> None:
-    """Refuse to continue a run with another protocol, model, engine or shard."""
+    """Refuse to continue a run with a different protocol, model, engine or shard."""
     for name, (old, new) in differing_facts(existing, wanted).items():
         _refuse_another(path, name, old, new)
     _refuse_another_shard(path, existing.shard, wanted.shard)

@@ -17,8 +17,8 @@ class RunRow:
     """One run in a table.
 
     Attributes:
-        name: What it is called, such as its folder.
-        manifest: What it says of itself.
+        name: Its name, such as its folder.
+        manifest: Its manifest.
         panels: Its numbers by panel.
     """
 
@@ -45,15 +45,15 @@ class RunTable:
         runs: Sequence[tuple[str, Manifest, Sequence[EpisodeRecord]]],
         across_protocols: bool = False,
     ) -> "RunTable":
-        """Put runs side by side.
+        """Create the table.
 
         Args:
-            runs: Name, manifest and records of each.
-            across_protocols: Whatever their protocols.
+            runs: Name, manifest and records of each run.
+            across_protocols: Allow different protocols.
 
         Raises:
-            UserError: Two runs played a panel under different protocols, or a run's records are
-                not its own.
+            UserError: Two runs played a panel under different protocols, or a run contains records
+                of another.
         """
         rows = []
         for name, manifest, records in runs:
@@ -77,7 +77,7 @@ class RunTable:
                 )
 
     def facts(self) -> list[dict[str, Any]]:
-        """One flat row of plain values for every run and panel, for programs and data frames."""
+        """One flat row of plain values per run and panel, for programs and data frames."""
         return [
             {
                 "run": row.name,

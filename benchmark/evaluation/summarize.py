@@ -1,9 +1,9 @@
 """Computes a run's summary from its manifest and records alone.
 
-The order of the records moves no number. Every panel is summarized over what is there: the mean of
-a panel is the unweighted mean over its episodes of the mean over each episode's plays. With all
-records that is the mean over episodes, then over repeats; while some are missing, an episode with
-one play of three counts as much as any other, and an episode without a play not at all.
+The order of the records does not matter. Every panel is summarized over its available records: a
+panel's mean is the unweighted mean over episodes of the mean over each episode's plays. With all
+records this is the mean over episodes, then over repeats; if some are missing, an episode with one
+of three plays counts as much as any other, and an episode without plays does not count.
 """
 
 import math
@@ -37,12 +37,12 @@ def summarize(
     """Compute all numbers of a run or of a shard.
 
     Args:
-        manifest: What was to be played.
-        records: What was played, in any order.
-        tasks: Names and units of the tasks, by task name; None for those installed.
+        manifest: The run's manifest.
+        records: Its records, in any order.
+        tasks: Names and units of the tasks, by task name; None for the installed ones.
 
     Raises:
-        UserError: A record is not part of the run or there twice, or a task is not installed.
+        UserError: A record is not part of the run or occurs twice, or a task is not installed.
     """
     tallies = {(panel.task, panel.panel): _Tally() for panel in manifest.panels}
     for record in checked_records(manifest, records):
@@ -80,11 +80,11 @@ def expected_records(manifest: Manifest) -> dict[PanelKey, int]:
 def checked_records(
     manifest: Manifest, records: Iterable[EpisodeRecord]
 ) -> Iterator[EpisodeRecord]:
-    """Yield the records, provided that they can be a run's of this manifest.
+    """Yield the records after checking that they can belong to this manifest's run.
 
     Raises:
-        UserError: A record is of a panel or a repeat that the run does not play, there twice, or
-            of one episode more than the panel has.
+        UserError: A record has a panel or repeat that the run does not play, or occurs twice, or a
+            panel has more episodes than it should.
     """
     panels = {(panel.task, panel.panel): panel for panel in manifest.panels}
     plays: dict[PanelKey, dict[str, set[int]]] = {key: {} for key in panels}
@@ -113,7 +113,7 @@ class _Plays:
 
 @dataclass(slots=True)
 class _Tokens:
-    """Tokens of some texts, of which some may not be counted."""
+    """Token counts of texts, some of which may be uncounted."""
 
     sum: int = 0
     counted: int = 0
@@ -129,7 +129,7 @@ class _Tokens:
 
 
 class _Tally:
-    """What is counted in one pass over a panel's records."""
+    """Counts from one pass over a panel's records."""
 
     def __init__(self) -> None:
         self.records = self.errors = 0
@@ -173,7 +173,7 @@ class _Tally:
 
     @property
     def total_tokens(self) -> int | None:
-        """All tokens; None if some were not counted, as a part would pass for the whole."""
+        """All tokens; None if some were not counted, since a partial sum would mislead."""
         counted = min(self.prompts.counted, self.responses.counted)
         complete = self.turns and counted == self.turns
         return self.prompts.sum + self.responses.sum if complete else None
@@ -219,7 +219,7 @@ def _category(name: str, plays: list[tuple[int, int]]) -> CategorySummary:
 
 
 def _pass_at(plays: list[tuple[int, int]]) -> tuple[PassAt, ...]:
-    """Solved in k plays, of episodes given as (solved, plays)."""
+    """pass@k of episodes, each given as (solved, plays)."""
     fewest = min((count for _, count in plays), default=0)
     powers = {2**exponent for exponent in range(1, fewest.bit_length())}
     solved, played = [solved for solved, _ in plays], [count for _, count in plays]

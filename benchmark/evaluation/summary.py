@@ -17,15 +17,14 @@ PanelKey = tuple[str, str]
 class MeanInterval:
     """A mean with its 95% interval.
 
-    Without any episode the value is 0 and only `episodes`, which is 0 too, says so; the interval
-    of a success rate then is [0, 1]. The t interval of a single episode has no width: its spread
-    is unknown.
+    Without any episode the value is 0, which only `episodes` = 0 reveals; the interval of a success
+    rate is then [0, 1]. The t interval of a single episode has zero width: its spread is unknown.
 
     Attributes:
         value: The mean over episodes, then over repeats.
         low: Lower end of the interval.
         high: Upper end.
-        episodes: Distinct episodes behind it (the clusters of the interval).
+        episodes: Number of distinct episodes (the clusters of the interval).
     """
 
     value: float
@@ -44,7 +43,7 @@ class PassAt:
     """How many episodes are solved at least once in k plays.
 
     Attributes:
-        k: Plays that are allowed.
+        k: Number of plays.
         success: The unbiased estimate, with Wilson's interval over episodes.
     """
 
@@ -67,7 +66,7 @@ class CategorySummary:
     pass_at: tuple[PassAt, ...] = ()
 
     def solved_in(self, k: int) -> float | None:
-        """The value of pass@k; None where it is not known."""
+        """The value of pass@k; None if it is not known."""
         return next((passed.success.value for passed in self.pass_at if passed.k == k), None)
 
 
@@ -80,23 +79,23 @@ class PanelSummary:
         panel: Panel name.
         fingerprint: The panel's protocol fingerprint.
         expected: Records of a complete run: episodes times repeats, or a shard's part of them.
-        records: Records that are there.
-        errors: Records of episodes that could not be played to their end; they count as failures.
-        success: Success rate, Wilson interval (clustered by episode where there are repeats).
+        records: Available records.
+        errors: Records of episodes that could not be completed; they count as failures.
+        success: Success rate, Wilson interval (clustered by episode if there are repeats).
         pass_at: Episodes solved at least once in k plays, for k = 2, 4, 8, ... and the number of
-            plays that every episode has; empty where that is 1.
+            plays that every episode has; empty if that is 1.
         score: Mean score in the task's unit, with a t interval over episodes; 0 after an error.
         score_name: What the score measures.
         score_unit: Its unit.
         episode_return: Mean of rewards minus format penalties, with a t interval over episodes.
-        format_valid: Share of turns that kept the response contract; 0 if there are no turns.
-        action_valid: Share of turns whose action the world admitted; likewise.
-        truncated: Share of responses that were cut at the token limit; likewise.
+        format_valid: Share of turns in the required format; 0 if there are no turns.
+        action_valid: Share of turns whose action the environment accepted; likewise.
+        truncated: Share of responses truncated at the token limit; likewise.
         turns: Mean turns per play.
-        prompt_tokens: Mean tokens per prompt, of those that were counted; None if none was.
+        prompt_tokens: Mean tokens per prompt, over counted prompts; None if none was counted.
         response_tokens: Mean tokens per response; likewise.
         total_tokens: Prompt and response tokens of all turns; None unless all were counted.
-        category_name: What categories are ("optimal length").
+        category_name: What the categories stand for ("optimal length").
         categories: Success by category, in numerical order if all categories are numbers, else in
             alphabetical order.
         turn_counts: Plays by number of turns: (turns, solved, failed), ascending.
@@ -136,11 +135,11 @@ class RunSummary:
     Attributes:
         schema_version: Version of this schema.
         fingerprint: The run's protocol fingerprint.
-        complete: Every expected record is there (of a shard: its part).
+        complete: Every expected record exists (for a shard: its part).
         panels: One summary per panel, in the protocol's order.
-        model: Which weights answered, as in `run.json`; None where the summary is of numbers alone.
-        engine: What the engine was, in facts that can move a number; None likewise.
-        part: Which part of its panels the run is; None for whole panels, and likewise.
+        model: The model's identity, as in `run.json`; None in a summary of numbers alone.
+        engine: The engine's facts that can change a result; None likewise.
+        part: Which part of its panels the run covers; None for whole panels, and likewise.
     """
 
     schema_version: int
@@ -153,7 +152,7 @@ class RunSummary:
 
 
 def named(summary: RunSummary, manifest: Manifest) -> RunSummary:
-    """A summary that also says which model and engine it is of."""
+    """A summary with the identities of its model and engine."""
     facts = {fact: manifest.engine[fact] for fact in ENGINE_FACTS if fact in manifest.engine}
     return replace(summary, model=manifest.model.model_dump(), engine=facts, part=manifest.part)
 
