@@ -299,7 +299,7 @@ def _read_records(path: Path) -> Iterator[EpisodeRecord]:
     """Yield all complete records of a folder, or of a run of an entry.
 
     Raises:
-        UserError: A line is not a valid record, or an episode is there twice.
+        UserError: A line is not a valid record, or an episode occurs twice.
     """
     file, packed = path / RECORDS, path / PACKED
     if file.exists() or not packed.exists():
