@@ -15,42 +15,42 @@ from benchmark.versions import has_gpu_vllm
 from tasks.errors import UserError
 
 MAX_BATCH = 64
-"""Responses that transformers runs at once, at most; its memory grows with their number."""
+"""Maximum concurrent responses of transformers; its memory grows with their number."""
 REQUEST_SECONDS: Final = 600.0
 SLOWEST: Final = 5.0
-"""A request to a server fails after so many seconds, or later if its longest response at so many
-tokens per second takes longer."""
+"""A request to a server fails after `REQUEST_SECONDS`, or later if its longest response takes more
+time at this many tokens per second."""
 AT_ONCE: Final = 256
-"""Requests that a server is taken to run at once; further ones wait in its queue, and their time
-runs. vLLM's default limit is 256, on GPUs with 70 GiB or more 1,024, but long responses fill the
-room for keys and values before that."""
+"""Assumed number of requests that a server runs at once; others wait in its queue, which counts
+toward their timeout. vLLM's default limit is 256, or 1,024 on GPUs with 70 GiB or more, but long
+responses fill the KV cache before that."""
 _NVIDIA: Final = Path("/proc/driver/nvidia/version")
-"""There where the driver of an NVIDIA GPU is loaded."""
+"""Exists if an NVIDIA GPU driver is loaded."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """What the user may set.
+    """Engine settings of the user.
 
     Attributes:
         kind: One of `ENGINES` or `POLICIES`, or `auto`.
         endpoints: Base URLs of OpenAI-compatible servers.
         dtype: Data type of weights and activations; `auto` is float32 on a CPU, and on a GPU the
-            checkpoint's own type (bfloat16 for transformers where that is float32).
-        concurrency: Episodes in flight; engines with batches of their own size them by it.
+            checkpoint's own type (for transformers, bfloat16 if that is float32).
+        concurrency: Episodes in flight; engines with their own batches use it as batch size.
         gpu_memory_utilization: Share of the GPU's memory that vLLM takes.
-        tensor_parallel_size: GPUs that vLLM spreads one model over.
-        max_model_len: Context that vLLM reserves room for; None for what responses need.
-        deterministic: Transformers: batches depend on the requests alone (`WorkerEngine`).
-        data_parallel_size: Copies of the model, each on devices of its own; None for one.
-        batch_invariant: vLLM: results do not depend on what runs together.
-        lora: What `--lora` names; the adapter itself is part of the model's source.
+        tensor_parallel_size: Number of GPUs over which vLLM splits one model.
+        max_model_len: Context length of vLLM; None for what responses need.
+        deterministic: Transformers: batches depend only on the requests (`WorkerEngine`).
+        data_parallel_size: Copies of the model, each on its own devices; None for one.
+        batch_invariant: vLLM: results do not depend on the batch composition.
+        lora: The argument of `--lora`; the adapter itself is part of the model's source.
         model_args: Further arguments of vLLM's engine.
-        response_room: Tokens of responses that a prompt may be followed by; None if unknown.
+        response_room: Maximum response tokens after a prompt; None if unknown.
         chat: How messages become prompts and answers become responses.
-        sampling: How tokens are drawn, the most of several panels; servers are tried out with it.
-        sleeps: vLLM: memory is freed while nothing is generated.
-        beside_trainer: vLLM: in a trainer's process, which gives it new weights.
+        sampling: Sampling settings, the maximum over several panels; used to test servers.
+        sleeps: vLLM: free memory while nothing is generated.
+        beside_trainer: vLLM runs in a trainer's process, which sends it new weights.
     """
 
     kind: str = "auto"
@@ -73,7 +73,7 @@ class EngineOptions:
 
 
 def choose_kind(options: EngineOptions) -> str:
-    """Resolve `auto`: endpoints if given, vLLM for GPUs where there is one, else transformers.
+    """Resolve `auto`: endpoints if given, vLLM for GPUs if there is one, else transformers.
 
     Raises:
         UserError: Endpoints with an engine that does not use them, or vice versa, or an
@@ -96,7 +96,7 @@ def choose_kind(options: EngineOptions) -> str:
 
 
 def _refuse_idle_options(kind: str, options: EngineOptions) -> None:
-    """Refuse options that this engine would not look at: a run is what its command line says."""
+    """Refuse options that this engine would ignore: a run must match its command line."""
     of_vllm = {
         "--gpu-memory-utilization": options.gpu_memory_utilization,
         "--tensor-parallel-size": options.tensor_parallel_size,
@@ -124,12 +124,12 @@ def _refuse_idle_options(kind: str, options: EngineOptions) -> None:
 
 
 def idle_gpu() -> bool:
-    """Whether there is an NVIDIA GPU here, and vLLM is not installed to use it well."""
+    """Whether this machine has an NVIDIA GPU but no vLLM to use it well."""
     return _NVIDIA.exists() and not has_gpu_vllm()
 
 
 def unused_gpus(options: EngineOptions) -> str:
-    """A sentence on the GPUs that an engine in this process would leave alone; empty if none."""
+    """A sentence on GPUs that an engine in this process would leave unused; empty if none."""
     import torch
 
     each, copies = options.tensor_parallel_size or 1, options.data_parallel_size or 1
@@ -143,12 +143,12 @@ def unused_gpus(options: EngineOptions) -> str:
 
 
 def request_seconds(max_tokens: int, in_flight: int, servers: int) -> float:
-    """Seconds after which a request to one of some servers fails, its wait in the queue included.
+    """Timeout of a request to a server in seconds, including the wait in its queue.
 
     Args:
-        max_tokens: Of the longest response.
-        in_flight: Requests under way at once, over all servers.
-        servers: How many there are.
+        max_tokens: Maximum response length.
+        in_flight: Concurrent requests over all servers.
+        servers: Number of servers.
     """
     rounds = math.ceil(in_flight / servers / AT_ONCE)
     return rounds * max(REQUEST_SECONDS, max_tokens / SLOWEST)

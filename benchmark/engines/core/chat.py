@@ -24,20 +24,20 @@ PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt")
 
 NO_KWARGS: Final[Mapping[str, Any]] = MappingProxyType({})
 MAX_TEMPLATE: Final = 2**18
-"""Characters; templates with tools have some ten thousand."""
+"""Maximum characters; templates with tools have around ten thousand."""
 OPENED: Final = re.compile(r"<think>\s*\Z")
-"""A thought that the prompt has begun."""
+"""A reasoning block that the prompt has opened."""
 _LAST_TOKENS: Final = 16
-"""Of a prompt, that hold such a tag in any tokenizer, with room."""
+"""Last tokens of a prompt that contain such a tag in any tokenizer, with a margin."""
 
 
 def check_folder(folder: Path) -> None:
-    """Look whether a folder holds a model that may be loaded.
+    """Check that a folder contains a model that may be loaded.
 
     Raises:
-        UserError: No folder, a model that is more than the files which are hashed
-            (`check_own_files`), no `config.json`, no safetensors weights (pickle weights are
-            refused), a shard that its index names is not there, or no tokenizer.
+        UserError: There is no folder, the model needs files that are not hashed
+            (`check_own_files`), or there is no `config.json`, no safetensors weights (pickle
+            weights are refused), no tokenizer, or a shard of the index is missing.
     """
     if not folder.is_dir():
         raise UserError(f"{folder} is not a folder; --model needs a folder, an init or a hub id")
@@ -91,8 +91,8 @@ class Chat:
         tokenizer: The folder's tokenizer.
         stop_ids: Token ids that end a turn: `eos_token_id` of `generation_config.json` and the
             tokenizer's own.
-        folder: The model's, for what reads images; None where there is none yet.
-        new_vision: Reads the images of a model that has no folder yet; None for text only.
+        folder: The model's folder, for its image processor; None if there is none yet.
+        new_vision: Reads images for a model that has no folder yet; None for text only.
     """
 
     tokenizer: Any
@@ -139,7 +139,7 @@ class Chat:
         return cls(tokenizer, stop_ids, folder)
 
     def reads_as(self, other: "Chat") -> bool:
-        """Whether both make the same tokens of messages, and the same text of tokens."""
+        """Whether both turn messages into the same tokens, and tokens into the same text."""
         mine, theirs = self.tokenizer, other.tokenizer
         return (
             mine.chat_template == theirs.chat_template
@@ -157,15 +157,15 @@ class Chat:
             template_kwargs: Variables for the template.
 
         Raises:
-            UserError: The model's template does not take these messages or variables, or the model
-                cannot read an image in them.
+            UserError: The model's template does not accept these messages or variables, or the
+                model cannot read an image in them.
         """
         return self.read(messages, template_kwargs)[0]
 
     def read(
         self, messages: Sequence[Message], template_kwargs: Mapping[str, Any] = NO_KWARGS
     ) -> tuple[list[int], PromptImages | None]:
-        """Token ids of a prompt as `render` has them, and its images; None without any.
+        """Token ids of a prompt as from `render`, and its images; None without any.
 
         Raises:
             UserError: See `render`.
@@ -176,7 +176,7 @@ class Chat:
         return (bare_ids, None) if vision is None else vision.look(bare_ids, images)
 
     def placed(self, messages: Sequence[Message]) -> list[int]:
-        """Token ids of a prompt as `render` has them; no image is read, only measured.
+        """Token ids of a prompt as from `render`; images are measured, but not read.
 
         Raises:
             UserError: See `render`.
@@ -187,7 +187,7 @@ class Chat:
         return bare_ids if vision is None else vision.write_out(bare_ids, images)
 
     def vision(self) -> Vision:
-        """What reads images.
+        """The image processor.
 
         Raises:
             UserError: The model reads only text; see `vision_of`.
@@ -199,8 +199,8 @@ class Chat:
         return vision_of(self.folder)
 
     def save(self, folder: Path) -> None:
-        """Write the tokenizer, and the image processor if the model has one, beside weights."""
-        # As files, several templates would lie in a folder of their own.
+        """Write the tokenizer, and the image processor if there is one, to a model folder."""
+        # As files, several templates would need their own folder.
         flat = isinstance(self.tokenizer.chat_template, str)
         self.tokenizer.save_pretrained(folder, save_jinja_files=flat)
         if self.new_vision is not None:
@@ -215,25 +215,25 @@ class Chat:
         messages: Sequence[Message],
         template_kwargs: Mapping[str, Any] = NO_KWARGS,
     ) -> list[int]:
-        """Token ids of a prompt that goes on from a response, whose own ids stay as they are.
+        """Token ids of a prompt that continues a response without changing its ids.
 
-        What was written is not tokenized again, and no template takes the reasoning out of it: the
-        whole conversation is one sequence.
+        The response is not retokenized, and no template removes its reasoning: the whole
+        conversation is one sequence.
 
         Args:
-            prompt_ids: The prompt that was answered.
+            prompt_ids: The prompt of the response.
             response_ids: The response.
-            messages: The conversation: the last message but one is the response or its beginning,
-                the last one what came back.
+            messages: The conversation: the second to last message is the response or its beginning,
+                the last one the environment's reply.
             template_kwargs: Variables for the template.
 
         Returns:
-            The prompt, the fewest tokens of the response that hold the kept text, and what the
-            template writes from there on.
+            The prompt, the fewest tokens of the response that contain the kept text, and the
+            template's text after it.
 
         Raises:
-            UserError: See `render`; or the template does not show the response once, or there are
-                images: a conversation of one sequence has only text.
+            UserError: See `render`; or the template does not show the response exactly once, or
+                there are images: a conversation of one sequence has only text.
         """
         if images_of(messages):
             raise UserError("a conversation of one sequence cannot have images")
@@ -250,20 +250,20 @@ class Chat:
         return [*prompt_ids, *self._beginning(response_ids, kept), *self._encode(after)]
 
     def opened(self, prompt_ids: Sequence[int]) -> str:
-        """The `<think>` at the end of a prompt, with the white space behind it; mostly empty.
+        """The `<think>` at the end of a prompt, with the whitespace after it; usually empty.
 
-        Templates of models that always think write the tag themselves. It belongs to the response:
-        the model goes on from it and writes no other.
+        Templates of models that always reason write the tag themselves. It belongs to the response:
+        the model continues from it and writes no other.
         """
         found = OPENED.search(self.prompt_text(prompt_ids[-_LAST_TOKENS:]))
         return found[0] if found else ""
 
     def response(self, prompt_ids: Sequence[int], response_ids: Sequence[int]) -> str:
-        """A response as the environment sees it: what the prompt has begun, and the model's text.
+        """A response as the environment sees it: the prompt's opened tag, then the model's text.
 
         Args:
             prompt_ids: The prompt.
-            response_ids: The tokens that the model drew.
+            response_ids: The tokens that the model sampled.
         """
         return self.opened(prompt_ids) + self.decode(response_ids)
 
@@ -273,12 +273,12 @@ class Chat:
         return text
 
     def _beginning(self, response_ids: Sequence[int], text: str) -> Sequence[int]:
-        """The fewest tokens of a response that hold a text which the response begins with."""
+        """The fewest tokens of a response that contain the given beginning of its text."""
         ids = list(response_ids)
         if ids and ids[-1] in self.stop_ids:
             ids.pop()
         low, high = 0, len(ids)
-        while low < high:  # the text of more tokens is hardly ever shorter
+        while low < high:  # the text of more tokens is almost never shorter
             middle = (low + high) // 2
             if len(self.decode(ids[:middle])) >= len(text):
                 high = middle
@@ -286,7 +286,7 @@ class Chat:
                 low = middle + 1
         if self.decode(ids[:low]).startswith(text):
             return ids[:low]
-        # It ends within a character of several tokens, or half of one reads longer than the whole.
+        # It ends inside a character of several tokens, or a partial one decodes to a longer text.
         whole = (n for n in range(len(ids) + 1) if self.decode(ids[:n]).startswith(text))
         return ids[: next(whole, len(ids))]
 
@@ -304,7 +304,7 @@ class Chat:
             raise UserError(
                 f"the model's chat template rejects the prompt: {first_line(error)}"
             ) from error
-        except Exception as error:  # a template is a program: it fails in any way
+        except Exception as error:  # a template is a program: it can fail in any way
             raise UserError(
                 "the model's chat template cannot render the prompt: "
                 f"{type(error).__name__}: {first_line(error)}"
@@ -312,7 +312,7 @@ class Chat:
         return text
 
     def _encode(self, text: str) -> list[int]:
-        # The template has written all special tokens, the first one included.
+        # The template has written all special tokens, including the first one.
         backend = getattr(self.tokenizer, "backend_tokenizer", None)
         ids: list[int]
         if backend is None or backend.truncation or backend.padding:
@@ -324,8 +324,8 @@ class Chat:
     def decode(self, response_ids: Sequence[int]) -> str:
         """Text of a response as the environment sees it.
 
-        The end-of-turn token and all special tokens are left out; added tokens that are not
-        special (`<think>`, say) stay.
+        The end-of-turn token and all special tokens are removed; added tokens that are not special
+        (such as `<think>`) stay.
         """
         ids = list(response_ids)
         if ids and ids[-1] in self.stop_ids:
@@ -337,7 +337,7 @@ class Chat:
 
 
 def _check_variables(template_kwargs: Mapping[str, Any], taken: Iterable[str]) -> None:
-    """Refuse variables that would be taken for parameters of transformers' own function."""
+    """Refuse variables that clash with parameters of transformers' own function."""
     if clash := sorted(set(template_kwargs) & set(taken)):
         raise UserError(
             f"chat template variable {clash[0]!r}: the name is that of a setting of transformers; "
@@ -346,7 +346,7 @@ def _check_variables(template_kwargs: Mapping[str, Any], taken: Iterable[str]) -
 
 
 def _mark(messages: Sequence[Message]) -> str:
-    """A text of no message: it stands for a response, to find what a template writes after it."""
+    """A placeholder text, in no message, for locating what a template writes after a response."""
     text = "".join(map(text_of, messages))
     return next(mark for n in count() if (mark := f"[[response {n}]]") not in text)
 

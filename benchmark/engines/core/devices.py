@@ -1,13 +1,13 @@
-"""What a CPU is called, and how another one computes what it computed.
+"""Names CPUs, and says how one CPU can reproduce another's results.
 
-In float32, what a CPU computes depends on the number of threads, which add in another order, and on
-its vector instructions. torch can leave some of them out: an EPYC with AVX-512 that was kept to
-AVX2 trained to the very weights of an EPYC without AVX-512, about 2% slower. A Xeon kept to AVX2
-did not: in two of three seeds the first two updates differed, in one of these the first loss in its
-ninth digit, also with `MKL_CBWR=AVX2` and `MKL_CBWR=COMPATIBLE`.
+In float32, a CPU's results depend on the number of threads, which changes the summation order, and
+on its vector instructions. torch can be limited to fewer: an EPYC with AVX-512 limited to AVX2
+trained to exactly the same weights as an EPYC without AVX-512, about 2% slower. A Xeon limited to
+AVX2 did not: in two of three seeds the first two updates differed, in one of these the first loss
+in its ninth digit, also with `MKL_CBWR=AVX2` and `MKL_CBWR=COMPATIBLE`.
 
-NumPy cannot be kept to AVX2 that way: where there is AVX-512, its `exp` of float64 has other last
-digits. Logs have numbers that go through it (`kl_old/`, `ratio/`, `engine/`), weights do not.
+NumPy cannot be limited to AVX2 this way: with AVX-512, its float64 `exp` has different last digits.
+This affects numbers in logs (`kl_old/`, `ratio/`, `engine/`), but not weights.
 
 Importing this does not import torch.
 """
@@ -22,18 +22,18 @@ from types import MappingProxyType
 from typing import Final
 
 DEVICE_NAME: Final = "device_name"
-"""Where an engine says what its device is called: by `cpu_name`, or the GPU's name."""
+"""Engine fact with its device's name: from `cpu_name`, or the GPU's name."""
 DETERMINISTIC: Final = "deterministic"
-"""What an engine says where its batches depend on the requests alone."""
+"""Engine fact that its batches depend only on the requests."""
 LIMIT: Final = "ATEN_CPU_CAPABILITY"
-"""Environment variable: the most that torch is to use."""
+"""Environment variable: the highest instruction set that torch may use."""
 THREADS: Final = "OMP_NUM_THREADS"
-"""Environment variable: the threads of torch."""
+"""Environment variable: torch's number of threads."""
 _OF_MKL: Final = "MKL_NUM_THREADS"
-"""The same of MKL, by which torch takes fewer."""
+"""The same for MKL; a lower value limits torch, too."""
 AVX2: Final[Mapping[str, str]] = MappingProxyType({LIMIT: "avx2"})
 _FLAGS: Final = {"AVX2": "avx2", "AVX512": "avx512bw"}
-"""torch's names of x86's vector instructions, and a flag of CPUs that have them."""
+"""torch's names of x86 vector instruction sets, and a CPU flag for each."""
 _MAKERS: Final = ("AMD", "Intel")
 _SEPARATOR: Final = ", "
 _CPUINFO: Final = Path("/proc/cpuinfo")
@@ -51,25 +51,25 @@ def cpu_name() -> str:
 
 
 def instructions(name: object) -> str | None:
-    """The vector instructions in a name by `cpu_name`; None in a GPU's name, or in none."""
+    """The vector instructions in a name from `cpu_name`; None for a GPU's name, or for none."""
     _, separator, last = str(name).rpartition(_SEPARATOR)
     return last if separator else None
 
 
 def threads(name: object) -> int:
-    """The threads in a name by `cpu_name`; 1 where it names none, or a thousand and more."""
+    """The threads in a name from `cpu_name`; 1 if it names none, or a thousand or more."""
     found = _SEVERAL.search(str(name))
     return int(found[1]) if found else 1
 
 
 def use_threads(count: int | None) -> None:
-    """Let this process compute on so many threads; call it before torch is loaded.
+    """Set this process's number of compute threads; call it before torch is loaded.
 
-    Loaded earlier, some of torch's libraries keep their own number: two threads that were chosen
-    then trained to other weights than two from the beginning. A preloaded OpenMP keeps its own.
+    If torch is already loaded, some of its libraries keep their own number: two threads set then
+    trained to different weights than two from the beginning. A preloaded OpenMP keeps its own.
 
     Args:
-        count: Threads; None for what the environment says, and otherwise one: small models lose by
+        count: Threads; None for the environment's value, or else one: small models are slower with
             more as soon as anything else runs on the machine.
     """
     if count is None and THREADS in os.environ:
@@ -83,16 +83,16 @@ def use_threads(count: int | None) -> None:
 
 
 def lacking(name: object) -> str | None:
-    """The vector instructions of another CPU, by its `cpu_name`, if this one lacks them."""
+    """The vector instructions in another CPU's `cpu_name`, if this CPU lacks them."""
     wanted = instructions(name)
     return wanted if wanted in _FLAGS and _FLAGS[wanted] not in _cpuinfo().split() else None
 
 
 def obstacle(name: object) -> str | None:
-    """Why this CPU cannot repeat to the bit what another one computed, as the end of a sentence.
+    """Why this CPU cannot reproduce another's results bit for bit, as the end of a sentence.
 
     Args:
-        name: The other one's `cpu_name`. What names no CPU is not an obstacle.
+        name: The other CPU's `cpu_name`. A name of something else is not an obstacle.
     """
     if (missing := lacking(name)) is not None:
         return f"with {missing}, which this CPU lacks"
@@ -103,14 +103,13 @@ def obstacle(name: object) -> str | None:
 
 
 def as_on(name: object, here: object = None) -> Mapping[str, str]:
-    """Environment variables with which torch computes as on another CPU, by its `cpu_name`.
+    """Environment variables that make torch compute as on another CPU.
 
-    There is none for AVX-512, of which nothing is left out.
+    AVX-512 needs none, since nothing is limited.
 
     Args:
-        name: The other one's `cpu_name`.
-        here: This one's; None for one thread, which commands of this project have unless told
-            otherwise.
+        name: The other CPU's `cpu_name`.
+        here: This CPU's; None for one thread, the default of this project's commands.
     """
     count = threads(name)
     several = {} if count == threads(here) else {THREADS: str(count)}
@@ -118,26 +117,26 @@ def as_on(name: object, here: object = None) -> Mapping[str, str]:
 
 
 def as_on_text(name: object, here: object = None) -> str:
-    """The same for a shell; empty if there are none."""
+    """The same in shell syntax; empty if there are none."""
     return " ".join(f"{variable}={value}" for variable, value in as_on(name, here).items())
 
 
 def alike(one: object, other: object) -> bool:
-    """Whether two devices, by what engines call them, compute the same bits as far as is known."""
+    """Whether two devices, named by their engines, compute the same bits as far as is known."""
     kinds = [(instructions(name), threads(name)) for name in (one, other)]
     makers = {_maker(one), _maker(other)} - {None}
     return one == other or (kinds[0] == kinds[1] and kinds[0][0] is not None and len(makers) < 2)
 
 
 def unrepeatable(began: object, here: object) -> str | None:
-    """Why a run that goes on elsewhere cannot be repeated to the bit, and what would change that.
+    """Why a run resumed elsewhere cannot be reproduced bit for bit, and what would change that.
 
     Args:
-        began: The `cpu_name` of where it began.
-        here: Of where it goes on.
+        began: The `cpu_name` of the CPU where it started.
+        here: That of the CPU where it is resumed.
 
     Returns:
-        The end of a sentence; None if it can be repeated, or one of them is not a CPU.
+        The end of a sentence; None if it can be reproduced, or one of them is not a CPU.
     """
     kinds = instructions(began), instructions(here)
     if None in kinds:
@@ -151,10 +150,10 @@ def unrepeatable(began: object, here: object) -> str | None:
 
 
 def repeating(name: object) -> dict[str, str]:
-    """The environment of a command that repeats what another CPU computed.
+    """The environment of a command that reproduces another CPU's results.
 
     Args:
-        name: Its `cpu_name`. What names no CPU leaves this process's choice of instructions.
+        name: Its `cpu_name`. With any other name, this process's instruction set stays.
     """
     whole = {**os.environ, THREADS: "1"}
     whole.pop(_OF_MKL, None)

@@ -1,18 +1,18 @@
-"""Keeps an episode where its prefix cache is: one of several places that answer requests."""
+"""Routes each episode to the place that has its prefix cache, among several that answer."""
 
 from collections.abc import Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
 MEMORY: Final = 65_536
-"""Episodes whose place is remembered; older ones are forgotten first."""
+"""Number of episodes whose place is remembered; the oldest are forgotten first."""
 
 
 class Place(Protocol):
-    """What answers requests."""
+    """Something that answers requests."""
 
     @property
     def load(self) -> int:
-        """Requests that it is answering."""
+        """Number of requests in flight."""
 
 
 AnyPlace = TypeVar("AnyPlace", bound=Place)
@@ -25,11 +25,11 @@ class Homes(Generic[AnyPlace]):
         self._homes: dict[int, AnyPlace] = {}
 
     def choose(self, affinity: int, places: Sequence[AnyPlace]) -> AnyPlace:
-        """Where a request goes: its episode's place, or the idlest one if that has far too much.
+        """Choose a request's place: its episode's, or the least loaded if that is overloaded.
 
         Args:
             affinity: The episode.
-            places: That can answer, at least one.
+            places: The available places, at least one.
         """
         idlest = min(places, key=lambda one: one.load)
         home = self._homes.pop(affinity, None)

@@ -1,8 +1,8 @@
-"""Steps of deterministic engines: each begins when all that will be asked before it has been asked.
+"""Steps of deterministic engines: each starts once all requests that belong before it have arrived.
 
-Where several engines serve the same clients (cross-policy sampling), they take their steps
-together. Otherwise it would depend on their speed which of one's answers reach the other before
-its next step.
+If several engines serve the same clients (cross-policy sampling), they step together. Otherwise
+their speed would decide which requests, made after one engine's answers, reach the other before its
+next step.
 """
 
 import threading
@@ -12,10 +12,10 @@ from contextlib import contextmanager
 
 
 class Turn:
-    """One engine's next step, which its thread waits for.
+    """One engine's next step, for which its thread waits.
 
     Args:
-        asked: Requests to the engine since its start; called in the event loop.
+        asked: Returns the number of requests since the engine's start; called in the event loop.
     """
 
     def __init__(self, asked: Callable[[], int]) -> None:
@@ -24,20 +24,20 @@ class Turn:
         self._taken = 0
 
     def begin(self) -> None:
-        """Let the step begin, with all requests that there are."""
+        """Start the step with all requests so far."""
         self._taken = self._asked()
         self._begun.set()
 
     def wait(self, seconds: float) -> int | None:
-        """The number of requests when the step began; None if it has not begun by then."""
+        """The number of requests at the step's start; None if it has not started in time."""
         return self._taken if self._begun.wait(seconds) else None
 
 
 class LockStep:
     """Decides when engines take their next steps. All methods run in the event loop.
 
-    A step begins when every client has asked or has left, and when every engine with an open
-    request has finished its last step. All engines that are ready then begin at once.
+    A step starts when every client has sent a request or left, and every engine with an open
+    request has finished its last step. All engines that are ready then start at once.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class LockStep:
 
     @contextmanager
     def client(self) -> Iterator[None]:
-        """Somebody who is waited for, as long as no request of theirs is open."""
+        """A client that steps wait for whenever it has no open request."""
         self._thinking += 1
         try:
             yield
@@ -57,7 +57,7 @@ class LockStep:
 
     @contextmanager
     def request(self, engine: object) -> Iterator[None]:
-        """A client's open request to an engine, which has got it before."""
+        """A client's open request to an engine, which has already received it."""
         self._open[engine] += 1
         self._thinking -= 1
         self._begin()
@@ -69,7 +69,7 @@ class LockStep:
             self._begin()
 
     def ready(self, engine: object, turn: Turn) -> None:
-        """An engine has finished its last step, and its answers have reached the clients."""
+        """Report that an engine finished its last step and its answers reached the clients."""
         self._ready[engine] = turn
         self._begin()
 

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What an engine has done so far.
+    """An engine's usage so far.
 
     Attributes:
-        requests: Requests answered.
-        failed: Requests that ended in an error or were cancelled.
-        prompt_tokens: Sum over the answered requests, where the engine counts tokens.
+        requests: Number of answered requests.
+        failed: Number of requests that failed or were cancelled.
+        prompt_tokens: Sum over the answered requests, if the engine counts tokens.
         response_tokens: Likewise.
         seconds: Time since the first request.
-        idle_seconds: The part of it in which no request was under way.
+        idle_seconds: Time of that without any request in flight.
     """
 
     requests: int
@@ -34,16 +34,16 @@ class Usage:
 
     @property
     def idle_share(self) -> float:
-        """Share of the time in which no request was under way; 0 before any time has passed."""
+        """Share of the time without any request in flight; 0 before any time has passed."""
         return self.idle_seconds / self.seconds if self.seconds else 0.0
 
 
 class MeteredEngine(Engine):
-    """Passes requests on to another engine and counts.
+    """Passes requests on to another engine and counts them.
 
     Args:
         engine: Answers the requests; entered and left together with this one.
-        clock: Seconds, never going back.
+        clock: Monotonic clock in seconds.
     """
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = time.monotonic) -> None:
@@ -85,7 +85,7 @@ class MeteredEngine(Engine):
         return self._engine.client()
 
     def step_with(self, other: Engine) -> None:
-        """Have the other engine do it; see `Engine.step_with`."""
+        """Pass the call on; see `Engine.step_with`."""
         self._engine.step_with(other)
 
     async def load_weights(
@@ -95,11 +95,11 @@ class MeteredEngine(Engine):
         await self._engine.load_weights(weights, version)
 
     async def sleep(self) -> None:
-        """Pass it on; see `Engine.sleep`."""
+        """Pass the call on; see `Engine.sleep`."""
         await self._engine.sleep()
 
     async def weight_checksums(self) -> Mapping[str, str]:
-        """Ask the engine; see `Engine.weight_checksums`."""
+        """Pass the call on; see `Engine.weight_checksums`."""
         return await self._engine.weight_checksums()
 
     def describe(self) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class MeteredEngine(Engine):
         return self._engine.describe()
 
     def usage(self) -> Usage:
-        """What was done up to now."""
+        """The usage so far."""
         now = self._clock()
         idle = self._idle
         if self._first is not None and not self._in_flight:

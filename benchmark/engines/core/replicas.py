@@ -1,9 +1,9 @@
-"""One model on several devices: an engine in a process of its own for each, behind one engine.
+"""One model on several devices: an engine in a separate process for each, behind one engine.
 
-vLLM's `LLM` refuses data parallelism in one process and points to one process for each rank, which
-this is; it works for every engine whose model lives in a process. Nothing is shared between
-replicas, so that no step of one waits for another. An episode stays with its replica, whose prefix
-cache holds most of the next prompt.
+vLLM's `LLM` refuses data parallelism in one process and recommends one process per rank, as done
+here for every engine that loads its model in the process. Replicas share nothing, so no step of one
+waits for another. An episode stays with its replica, whose prefix cache holds most of the next
+prompt.
 """
 
 import asyncio
@@ -36,19 +36,20 @@ log = logging.getLogger(__name__)
 
 DEVICES: Final = "CUDA_VISIBLE_DEVICES"
 STOP_SECONDS: Final = 30.0
-"""For a replica to end by itself."""
+"""Seconds for a replica to exit by itself."""
 
 Answer = tuple[int, Any, BaseException | None]
-"""Number of a call, what it returned, and what it raised."""
+"""Number of a call, its result, and its exception."""
 
 
 class ReplicatedEngine(Engine):
     """Passes every request on to one of several engines.
 
     Args:
-        name: The engines' name. None is built here to know it: that could take memory of a GPU.
-        build: Makes an engine; called in each process, so it must be picklable.
-        devices: For each replica, the value of `CUDA_VISIBLE_DEVICES`; None to leave it.
+        name: The engines' name. It is not read from an engine, because building one here could
+            take GPU memory.
+        build: Creates an engine; called in each process, so it must be picklable.
+        devices: For each replica, the value of `CUDA_VISIBLE_DEVICES`; None to keep it.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class ReplicatedEngine(Engine):
     async def generate(self, request: Request) -> Generation:
         """Have one replica answer; see `Engine.generate`."""
         replica = self._homes.choose(request.affinity, self._replicas)
-        # The episode stays here: only scripted policies look at it.
+        # The episode stays here: only scripted policies use it.
         bare = replace(request, episode=cast("Any", None))
         return cast("Generation", await replica.call("generate", bare))
 
@@ -94,7 +95,7 @@ class ReplicatedEngine(Engine):
         return cast("str | None", await replica.call("prompt_text", bare, generation))
 
     def describe(self) -> dict[str, Any]:
-        """The facts of one replica, and how many there are."""
+        """The facts of one replica, and the number of replicas."""
         return {**self._facts, "data_parallel_size": len(self._replicas)}
 
     async def _stop(self) -> None:
@@ -102,10 +103,10 @@ class ReplicatedEngine(Engine):
 
 
 class _Replica:
-    """One process with an engine, and the calls that wait for it.
+    """One process with an engine, and its pending calls.
 
     Args:
-        devices: Its GPUs, as `CUDA_VISIBLE_DEVICES` names them; None to leave it.
+        devices: Its GPUs, as `CUDA_VISIBLE_DEVICES` names them; None to keep the variable.
     """
 
     def __init__(self, devices: str | None) -> None:
@@ -118,14 +119,14 @@ class _Replica:
 
     @property
     def load(self) -> int:
-        """Calls under way."""
+        """Number of pending calls."""
         return len(self._waiting)
 
     async def start(self, build: Callable[[], Engine]) -> dict[str, Any]:
         """Start the process and wait for its engine; return the engine's facts."""
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
-        # Not a daemon: vLLM starts processes of its own, which daemons may not.
+        # Not a daemon: vLLM starts child processes, which daemons may not.
         self._process = context.Process(
             target=_serve, args=(theirs, build, self._devices, os.getpid()), daemon=False
         )
@@ -141,7 +142,7 @@ class _Replica:
         Raises:
             EngineError: The engine refused the request.
             EngineDown: The replica is gone.
-            UserError: The user's mistake.
+            UserError: The user made a mistake.
         """
         if self._down is not None:
             raise self._down
@@ -158,14 +159,14 @@ class _Replica:
             self._waiting.pop(number, None)
 
     def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Hand answers to the event loop until the process is gone. Runs in a thread."""
+        """Pass answers to the event loop until the process is gone. Runs in a thread."""
         assert self._connection is not None
-        # The loop may be closed by then: nobody waits any more.
+        # The loop may already be closed, and then nothing waits for answers.
         with contextlib.suppress(RuntimeError):
             try:
                 while True:
                     loop.call_soon_threadsafe(self._deliver, self._connection.recv())
-            except Exception as error:  # mostly the end of the process; nobody may wait for ever
+            except Exception as error:  # usually the process exited; no call may wait forever
                 log.debug("a replica is gone: %r", error)
                 loop.call_soon_threadsafe(self._fail)
 
@@ -202,8 +203,8 @@ class _Replica:
 def _serve(
     connection: Connection, build: Callable[[], Engine], devices: str | None, parent: int
 ) -> None:
-    """Run an engine until the other side is gone. The whole work of a replica's process."""
-    # The other side decides when the work ends.
+    """Run an engine until the parent is gone; the main function of a replica's process."""
+    # The parent decides when to stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     end_with(parent)
@@ -219,7 +220,7 @@ async def _answer_calls(connection: Connection, build: Callable[[], Engine]) -> 
             engine = await stack.enter_async_context(build())
         except (UserError, EngineDown) as error:
             fault = error
-        except Exception as error:  # the other side must know, whatever it was
+        except Exception as error:  # the parent must know, whatever it was
             fault = EngineNotStarted(f"a replica did not start: {type(error).__name__}: {error}")
         calls: set[asyncio.Task[None]] = set()
         while (call := await asyncio.to_thread(_received, connection)) is not None:
@@ -250,7 +251,7 @@ async def _answer(
             value = await called if asyncio.iscoroutine(called) else called
         except (EngineError, EngineDown, UserError) as raised:
             error = raised
-        except Exception as raised:  # a defect: the other side must not wait for ever
+        except Exception as raised:  # a bug: the parent must not wait forever
             error = EngineDown(f"{type(raised).__name__}: {raised}")
     connection.send((number, value, error))
 
@@ -259,14 +260,14 @@ def device_groups(replicas: int, each: int) -> list[str | None]:
     """The GPUs of every replica, as `CUDA_VISIBLE_DEVICES` names them.
 
     Args:
-        replicas: How many there are.
-        each: GPUs of one.
+        replicas: Number of replicas.
+        each: GPUs per replica.
 
     Returns:
-        None for each where there is no GPU.
+        The GPUs of each; None for each without any GPU.
 
     Raises:
-        UserError: There are fewer GPUs.
+        UserError: There are too few GPUs.
     """
     import torch
 

@@ -6,7 +6,7 @@ from benchmark.engines.core.base import Engine, Generation, Request
 from benchmark.engines.core.names import POLICIES
 
 SCRIPTED = "scripted"
-"""What this engine calls its kind in a run."""
+"""This engine's kind in a run's facts."""
 
 
 class ScriptedEngine(Engine):
@@ -22,7 +22,7 @@ class ScriptedEngine(Engine):
         self.name = policy
 
     async def generate(self, request: Request) -> Generation:
-        """Ask the policy; the random one draws from the request's seed alone."""
+        """Ask the policy; the random one uses only the request's seed."""
         text = await request.episode.scripted(self.name, request.seed)
         return Generation(text=text, finish_reason="stop")
 

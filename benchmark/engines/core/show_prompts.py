@@ -1,4 +1,4 @@
-"""Shows what a model is asked and what it answers, while everything goes on as it would."""
+"""Shows a model's prompts and answers without affecting the run."""
 
 from collections.abc import Callable
 
@@ -7,13 +7,13 @@ from benchmark.engines.core.metered import MeteredEngine
 
 
 class WatchedEngine(MeteredEngine):
-    """Passes requests on to another engine and hands out the first ones.
+    """Passes requests on to another engine and shows the first ones.
 
     Args:
         engine: Answers the requests; entered and left together with this one.
-        first: How many are handed out.
-        show: Gets the number of a request, from 1, the request, its prompt as the model got it
-            (None where only a server knows it) and the answer.
+        first: Number of requests to show.
+        show: Called with the number of a request, from 1, the request, its prompt as the model got
+            it (None if only a server knows it) and the answer.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What goes to the worker's thread and comes back: requests, jobs, completions, their futures."""
+"""Messages to and from the worker thread: requests, jobs, completions and their futures."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -16,10 +16,10 @@ class Completion:
     """The tokens of one response.
 
     Attributes:
-        response_ids: All tokens, the end-of-turn token included.
+        response_ids: All tokens, including the end-of-turn token.
         log_probs: Their log-probabilities under the full, untempered distribution.
-        stopped: It ended by itself; False if it was cut.
-        weights_versions: Weights that drew the first and the last token.
+        stopped: It ended by itself; False if it was truncated.
+        weights_versions: Versions of the weights that sampled the first and the last token.
     """
 
     response_ids: tuple[int, ...]
@@ -34,10 +34,10 @@ class Ticket:
 
     Attributes:
         prompt_ids: Token ids of the prompt.
-        sampling: How to draw.
-        max_tokens: Longest response, limited to the room in the context; at least 1.
-        seed: Seed of the draws.
-        future: Where the event loop waits.
+        sampling: Sampling settings.
+        max_tokens: Maximum response length, limited by the context; at least 1.
+        seed: Sampling seed.
+        future: The future on which the event loop waits.
         prompt_images: The prompt's images; None for text only.
     """
 
@@ -50,17 +50,17 @@ class Ticket:
 
     @property
     def wanted(self) -> bool:
-        """False once nobody waits for the response any more."""
+        """False once nothing waits for the response any more."""
         return not self.future.done()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EngineJob:
-    """Work on the model between two steps (new weights, say) on its way to the worker.
+    """Work on the model between two steps (such as new weights) on its way to the worker.
 
     Attributes:
-        work: Does it, in the worker's thread.
-        future: Where the event loop waits for what it returns.
+        work: The function to run in the worker thread.
+        future: The future for its result.
     """
 
     work: Callable[[], Any]
@@ -71,7 +71,7 @@ Result: TypeAlias = tuple[Ticket, Completion | EngineError]
 
 
 def deliver(results: Iterable[Result]) -> None:
-    """Hand out what ended, to those who still wait. Runs in the event loop, as do the others."""
+    """Deliver results to futures that still wait. Like the functions below, runs in the loop."""
     for ticket, result in results:
         if isinstance(result, EngineError):
             fail_future(ticket.future, result)
@@ -80,12 +80,12 @@ def deliver(results: Iterable[Result]) -> None:
 
 
 def finish_future(future: "asyncio.Future[T]", result: T) -> None:
-    """Answer with a value, unless nobody waits any more."""
+    """Set a future's result, unless nothing waits for it any more."""
     if not future.done():
         future.set_result(result)
 
 
 def fail_future(future: "asyncio.Future[T]", error: BaseException) -> None:
-    """Answer with an error, unless nobody waits any more."""
+    """Set a future's exception, unless nothing waits for it any more."""
     if not future.done():
         future.set_exception(error)

@@ -1,8 +1,8 @@
-"""The image side of a model in this process: pictures to patches, placeholders to tokens.
+"""Image input for a model in this process: images to patches, placeholders to tokens.
 
-The image processor of the folder runs with Pillow, on every machine the same way. The processors of
-whole Qwen models also want one for videos, and that one torchvision, of which no build fits the
-torch that vLLM's CPU build brings; so placeholders are written out here, as those processors do it.
+The folder's image processor runs with Pillow, identically on every machine. Qwen's full processors
+also need a video processor, which needs torchvision, and no build of that fits the torch of vLLM's
+CPU build; so placeholders are expanded here, as those processors do it.
 
 Nothing here imports torch.
 """
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from PIL.Image import Image as Picture
 
 FAMILIES: Final = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe")
-"""`model_type` of the models whose images are read here."""
+"""`model_type` of the supported vision-language models."""
 PROCESSOR: Final = "preprocessor_config.json"
 INPUTS: Final = ("pixel_values", "image_grid_thw")
-"""What a model's `forward` takes for images: see `PromptImages.inputs`."""
+"""Image arguments of a model's `forward`: see `PromptImages.inputs`."""
 _KEPT: Final = 32
-"""Images whose patches are kept: those of a board of Sokoban take 2 MB, those of a large image of a
-whole model 25."""
+"""Number of images whose patches are cached: those of a Sokoban board take 2 MB, those of a large
+image for a full-size model 25 MB."""
 _OTHERWISE: Final = "serve it and give --endpoint, or choose the task's text view"
 
 
@@ -39,10 +39,10 @@ class PromptImages:
     """The images of one prompt.
 
     Attributes:
-        bare_ids: Token ids of the prompt with one placeholder an image, which vLLM writes out.
+        bare_ids: Token ids of the prompt with one placeholder per image, which vLLM expands.
         images: The images in order.
-        inputs: What the model's `forward` takes beside the ids, as arrays: `pixel_values`
-            (patches, values of a patch) and `image_grid_thw` (images, 3).
+        inputs: Arguments of the model's `forward` besides the ids, as arrays: `pixel_values`
+            (patches, values per patch) and `image_grid_thw` (images, 3).
         image_token: The placeholder.
     """
 
@@ -53,7 +53,7 @@ class PromptImages:
 
 
 def reads_images(folder: Path) -> bool:
-    """Whether a folder holds a vision-language model of the `FAMILIES`."""
+    """Whether a folder contains a vision-language model of the `FAMILIES`."""
     config = read_json(folder / "config.json")
     return "vision_config" in config and config.get("model_type") in FAMILIES
 
@@ -63,9 +63,9 @@ class Vision:
     """The image processor of a model folder.
 
     Attributes:
-        processor: As transformers loads it.
+        processor: The processor as loaded by transformers.
         image_token: The placeholder's token id.
-        most_pixels: Larger images would be shrunk; None for no limit.
+        most_pixels: Maximum pixels; larger images would be shrunk. None for no limit.
     """
 
     processor: Any
@@ -75,11 +75,11 @@ class Vision:
     def look(
         self, bare_ids: Sequence[int], images: Sequence[Image]
     ) -> tuple[list[int], PromptImages]:
-        """Write out the placeholders of a prompt and read its images.
+        """Expand the placeholders of a prompt and read its images.
 
         Args:
-            bare_ids: The prompt, with one placeholder for each image.
-            images: In order.
+            bare_ids: The prompt, with one placeholder per image.
+            images: The images in order.
 
         Returns:
             Token ids as the model gets them, and the images.
@@ -93,15 +93,15 @@ class Vision:
         return ids, PromptImages(list(bare_ids), tuple(images), inputs, self.image_token)
 
     def write_out(self, bare_ids: Sequence[int], images: Sequence[Image]) -> list[int]:
-        """Token ids as the model gets them: a placeholder for each token of an image.
+        """Token ids as the model gets them, with a placeholder for each token of an image.
 
         Args:
-            bare_ids: The prompt, with one placeholder for each image.
-            images: In order.
+            bare_ids: The prompt, with one placeholder per image.
+            images: The images in order.
 
         Raises:
-            UserError: The template shows other images than the prompt has, or one is larger than
-                the processor leaves it.
+            UserError: The template does not show exactly the prompt's images, or the processor
+                would shrink one.
         """
         shown = sum(token == self.image_token for token in bare_ids)
         if shown != len(images):
@@ -109,7 +109,7 @@ class Vision:
                 f"the model's chat template shows {shown} of the {len(images)} images of a prompt; "
                 "use the template of a vision-language model"
             )
-        # Sides are rounded to whole tokens first: that is what the limit is about.
+        # Sides are rounded to whole tokens first, and the limit applies to the rounded size.
         side = self.processor.patch_size * self.processor.merge_size
         for image in images:
             height, width = (round(length / side) * side for length in (image.height, image.width))
@@ -132,25 +132,25 @@ class Vision:
         return ids
 
     def patches(self, pictures: "Sequence[Picture]") -> Mapping[str, Any]:
-        """What a model's `forward` takes for images, as `PromptImages.inputs` has it."""
+        """The image arguments of a model's `forward`, in the format of `PromptImages.inputs`."""
         return dict(self.processor(images=list(pictures), return_tensors="np"))
 
 
 @lru_cache(_KEPT)
 def patches_of(vision: Vision, image: Image) -> Mapping[str, Any]:
-    """`Vision.patches` of one image; those of the last ones are kept.
+    """`Vision.patches` of one image, cached for the last images.
 
-    The episodes of a group begin alike, and many prompts of a rollout show the same image.
+    The episodes of a group start alike, and many prompts of a rollout show the same image.
     """
     return vision.patches([image.picture()])
 
 
 @lru_cache(8)
 def vision_of(folder: Path) -> Vision:
-    """The image side of the model in a folder.
+    """The image processor of the model in a folder.
 
     Raises:
-        UserError: The model reads only text, is of a family that is not read here, or its image
+        UserError: The model reads only text, belongs to an unsupported family, or its image
             processor is missing or broken.
     """
     config = read_json(folder / "config.json")
@@ -178,7 +178,7 @@ def vision_of(folder: Path) -> Vision:
             folder, local_files_only=True, trust_remote_code=False, backend="pil"
         )
         token, longest = int(config["image_token_id"]), processor.size["longest_edge"]
-        # Some settings are refused only by the first image.
+        # Some invalid settings only fail on the first image.
         processor(images=[new_picture("RGB", (64, 64))], return_tensors="np")
     except Exception as error:  # the library raises a dozen types for broken files
         raise UserError(

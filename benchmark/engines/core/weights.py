@@ -23,7 +23,7 @@ from tasks.texts import first_line
 
 WEIGHTS_FILE = "model.safetensors"
 HASH_OF_NOTHING: Final = hashlib.sha256(b"").hexdigest()
-"""Of a tensor whose bytes an engine has packed away (vLLM's linear layers on CPUs)."""
+"""Hash of a tensor whose bytes an engine has repacked elsewhere (vLLM's linear layers on CPUs)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,24 +32,24 @@ class WeightLayout:
 
     Attributes:
         shapes: Shape by name in the state dict of transformers.
-        tied: Name of the tensor that a further name stands for too (`lm_head.weight` for
-            `model.embed_tokens.weight`, say).
+        tied: For each further name of a tied tensor, its first name (such as
+            `model.embed_tokens.weight` for `lm_head.weight`).
     """
 
     shapes: Mapping[str, tuple[int, ...]]
     tied: Mapping[str, str]
 
     def complete(self, weights: Iterable[tuple[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
-        """Check new weights against the model and bring them into its order.
+        """Check new weights against the model and sort them in its order.
 
         Args:
-            weights: Names and tensors; of tied names, one is enough.
+            weights: Names and tensors; one of several tied names is enough.
 
         Returns:
-            A tensor for every name, tied ones included; no copies.
+            A tensor for every name, including tied ones; no copies.
 
         Raises:
-            UserError: A tensor is missing, unexpected, given twice or of another shape, or tied
+            UserError: A tensor is missing, unexpected, given twice or has a wrong shape, or tied
                 names have different values.
         """
         given: dict[str, torch.Tensor] = {}
@@ -98,7 +98,7 @@ def layout_of(model: PreTrainedModel) -> WeightLayout:
 
 
 def checksums(model: torch.nn.Module) -> dict[str, str]:
-    """SHA-256 of the bytes of every parameter, by name; of tied ones once."""
+    """SHA-256 of the bytes of every parameter, by name; tied ones occur once."""
     return {name: sha256_of(weight) for name, weight in model.named_parameters()}
 
 
@@ -112,7 +112,7 @@ def read_layout(folder: Path) -> WeightLayout:
     """The tensors of the model in a folder, from its configuration alone.
 
     Args:
-        folder: Checked by `check_folder` before.
+        folder: A folder that `check_folder` has checked.
 
     Raises:
         UserError: The configuration names no causal language model of transformers.
@@ -129,10 +129,10 @@ def read_layout(folder: Path) -> WeightLayout:
 
 
 def write_weights(folder: Path, weights: Mapping[str, torch.Tensor]) -> None:
-    """Write tensors into a folder as one safetensors file.
+    """Write tensors to a folder as one safetensors file.
 
     Raises:
-        UserError: The file cannot be written; what there was of it is deleted.
+        UserError: The file cannot be written; a partial file is deleted.
     """
     path = folder / WEIGHTS_FILE
     try:
@@ -146,7 +146,7 @@ def write_weights(folder: Path, weights: Mapping[str, torch.Tensor]) -> None:
 
 
 def _apart(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The tensors in main memory, each with storage of its own as the file format wants it."""
+    """The tensors in main memory, each with its own storage, as the file format requires."""
     owners: set[int] = set()
     apart: dict[str, torch.Tensor] = {}
     for name, tensor in weights.items():

@@ -1,9 +1,9 @@
 """In-process engines: a worker thread between the event loop and the model.
 
 The event loop renders prompts and waits for futures; the thread loads the model and advances all
-running requests together. They share one queue in and `call_soon_threadsafe` out, so the event
-loop is never blocked and a dead thread never leaves anybody waiting. New weights come through the
-same queue and are taken between two steps.
+running requests together. They communicate through one queue in and `call_soon_threadsafe` out, so
+the event loop is never blocked and a dead thread leaves no request waiting. New weights come
+through the same queue and are loaded between two steps.
 """
 
 import asyncio
@@ -49,14 +49,14 @@ if TYPE_CHECKING:
     import torch
 
 BATCH_WAIT_S = 0.002
-"""Seconds that an idle worker waits for one more request before it starts on those it has."""
+"""Seconds that an idle worker waits for one more request before it starts."""
 
 SETTLE_ROUNDS = 3
-"""Rounds of the event loop in which answers reach those who wait for them, with room: one does."""
+"""Event loop rounds for answers to reach their clients, with a margin: one is enough."""
 HELLO = Message(role="user", content="Hi")
-"""Rendered at the start, to see how the chat template ends a prompt."""
+"""Rendered at startup to find out how the chat template ends a prompt."""
 SETTLE_SECONDS = 1.0
-"""How often a worker that waits for the loop looks whether it is to stop."""
+"""Interval at which a worker that waits for the loop checks whether to stop."""
 
 log = logging.getLogger(__name__)
 
@@ -65,17 +65,17 @@ T = TypeVar("T")
 
 
 class WorkerEngine(Engine):
-    """An engine with a model in this process; subclasses say how it loads and advances.
+    """An engine with a model in this process; subclasses implement loading and stepping.
 
-    `_load`, `_advance`, `_replace_weights`, `_checksums` and `_unload` run in the worker thread
-    only.
+    `_load`, `_advance`, `_replace_weights`, `_checksums` and `_unload` run only in the worker
+    thread.
 
     Args:
         deterministic: Batches depend only on the requests: between two steps the worker waits
-            until every client (`Engine.client`) has asked or has left. A run then repeats to the
-            bit where the machine's arithmetic does, but model and environments no longer work at
-            the same time.
-        chat: What requests will come with.
+            until every client (`Engine.client`) has sent a request or left. A run then repeats bit
+            for bit if the machine's arithmetic does, but model and environments no longer run
+            concurrently.
+        chat: Chat options of later requests.
     """
 
     def __init__(self, deterministic: bool = False, chat: ChatOptions = PLAIN_CHAT) -> None:
@@ -90,13 +90,13 @@ class WorkerEngine(Engine):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._chat: Chat | None = None
         self._context = 0
-        self._vocabulary: int | None = None  # token ids that the model has, where that is known
+        self._vocabulary: int | None = None  # number of token ids of the model, if known
         self._chat_options = chat
         self._opened = ""
 
     @abstractmethod
     def _load(self) -> tuple[Chat, int]:
-        """Load the model; return its text side and its context in tokens.
+        """Load the model; return its chat and its context length in tokens.
 
         Raises:
             UserError: The model cannot be used as it is.
@@ -104,22 +104,22 @@ class WorkerEngine(Engine):
 
     @abstractmethod
     def _advance(self, arrived: list[Ticket]) -> list[Result]:
-        """Take new requests in and advance all running ones by a step.
+        """Admit new requests and advance all running ones by a step.
 
         Returns:
-            What ended in this step.
+            Results of the requests that ended in this step.
         """
 
     @abstractmethod
     def _busy(self) -> bool:
-        """Whether a request is running or waits inside."""
+        """Whether a request is running or queued inside."""
 
     @abstractmethod
     def _replace_weights(self, weights: "Sequence[tuple[str, torch.Tensor]]", version: int) -> None:
-        """Put new weights in place and forget what was computed from the old ones.
+        """Load new weights and drop everything computed from the old ones.
 
         Raises:
-            UserError: They do not fit; nothing was changed. Any other exception ends the engine.
+            UserError: They do not fit; nothing was changed. Any other exception stops the engine.
         """
 
     @abstractmethod
@@ -127,7 +127,7 @@ class WorkerEngine(Engine):
         """SHA-256 of every tensor of the model; see `Engine.weight_checksums`."""
 
     def _unload(self) -> None:
-        """Free what the model holds."""
+        """Free the model's resources."""
 
     async def __aenter__(self) -> Self:
         """Start the thread and wait until the model is loaded.
@@ -150,7 +150,7 @@ class WorkerEngine(Engine):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Stop the thread after its current step; requests still waiting get `EngineDown`."""
+        """Stop the thread after its current step; waiting requests get `EngineDown`."""
         self._stopping.set()
         self._inbox.put(None)
         if self._thread is not None:
@@ -197,7 +197,7 @@ class WorkerEngine(Engine):
             completion = await future
         log_prob = sum(completion.log_probs)
         if not math.isfinite(log_prob):
-            # Not this request's fault: no episode of such a model means anything.
+            # Not this request's fault: all episodes of such a model are meaningless.
             raise UserError(
                 "the model's logits are not finite: its weights hold NaN or infinity, or numbers "
                 "overflow in their type; check the weights, or choose a wider type (--dtype)"
@@ -221,7 +221,7 @@ class WorkerEngine(Engine):
         return chat.prompt_text(generation.prompt_ids)
 
     def client(self) -> AbstractContextManager[None]:
-        """Somebody whom a deterministic worker waits for; see `Engine.client`."""
+        """A client that a deterministic worker waits for; see `Engine.client`."""
         return self._steps.client()
 
     def step_with(self, other: Engine) -> None:
@@ -244,14 +244,14 @@ class WorkerEngine(Engine):
         return await self._between_steps(self._checksums)
 
     async def _between_steps(self, work: Callable[[], T]) -> T:
-        """Have the worker's thread do something between two steps; `UserError`s come back."""
+        """Run work in the worker thread between two steps; its `UserError`s are raised here."""
         loop, _ = self._ready()
         future: asyncio.Future[T] = loop.create_future()
         self._send(EngineJob(work, future))
         return await future
 
     def _opening(self) -> dict[str, str]:
-        """The fact that the chat template opens a thought, where it does."""
+        """The fact that the chat template opens a reasoning block, if it does."""
         return {"opened": self._opened} if self._opened else {}
 
     def _ready(self) -> tuple[asyncio.AbstractEventLoop, Chat]:
@@ -295,7 +295,7 @@ class WorkerEngine(Engine):
             self._unload()
 
     def _do(self, job: EngineJob) -> None:
-        if job.future.done():  # nobody waits for it any more
+        if job.future.done():  # nothing waits for it any more
             return
         try:
             result = job.work()
@@ -305,9 +305,9 @@ class WorkerEngine(Engine):
             self._post(finish_future, job.future, result)
 
     def _collect(self) -> tuple[list[Ticket], EngineJob | None]:
-        """New requests, up to the next job.
+        """Collect new requests, up to the next job.
 
-        An idle worker waits for the first of them, and lingers while more come in.
+        An idle worker waits for the first request, and then briefly for more.
         """
         if self._deterministic:
             return self._collect_asked()
@@ -327,7 +327,7 @@ class WorkerEngine(Engine):
         return arrived, None
 
     def _collect_asked(self) -> tuple[list[Ticket], EngineJob | None]:
-        """As `_collect`, but all requests that are asked before this step, by their seeds."""
+        """Like `_collect`, but wait for all requests before this step, sorted by seed."""
         arrived: list[Ticket] = []
         job: EngineJob | None = None
         if not self._busy():
@@ -346,10 +346,10 @@ class WorkerEngine(Engine):
         return sorted(arrived, key=lambda ticket: ticket.seed), job
 
     def _settle(self) -> int:
-        """Wait until answers have reached their clients, and for the turn that comes then.
+        """Wait until answers have reached their clients, and then for the next turn.
 
         Returns:
-            Requests to this engine since its start that belong to the step or to earlier ones.
+            Number of requests since the engine's start that belong to this or earlier steps.
         """
         turn = Turn(lambda: self._asked)
 
@@ -372,12 +372,12 @@ class WorkerEngine(Engine):
         try:
             self._loop.call_soon_threadsafe(function, *args)
         except RuntimeError:
-            # The loop was closed without leaving the context: nobody is left to be told.
+            # The loop was closed without leaving the context, so nothing waits for this.
             log.debug("the event loop is closed")
             self._stopping.set()
 
     def _fail(self, error: BaseException) -> None:
-        """Refuse all further requests and fail those that wait. Runs in the event loop."""
+        """Refuse all further requests and fail waiting ones. Runs in the event loop."""
         self._cause = self._cause or error
         for future in list(self._waiting):
             fail_future(future, self._down(self._cause))

@@ -1,4 +1,4 @@
-"""One attempt to have a request answered by one endpoint, and the wait before the next."""
+"""One attempt to get a request answered by one endpoint, and the wait before the next."""
 
 import json
 from dataclasses import replace
@@ -15,7 +15,7 @@ from benchmark.engines.server.weights import ServerWeights
 from tasks.seeding import stable_seed
 
 OF_PROMPT = ("model", "messages", "chat_template_kwargs")
-"""What a prompt's length depends on."""
+"""Request fields that a prompt's length depends on."""
 
 FIRST_WAIT = 0.25
 LONGEST_WAIT = 30.0
@@ -23,15 +23,15 @@ LONGEST_WAIT = 30.0
 
 
 class Refused(EngineError):
-    """The server takes no such request."""
+    """The server refuses the request."""
 
 
 class Attempts:
     """Sends requests and reads their answers.
 
     Args:
-        dialect: How the servers are spoken to.
-        weights: What they hold.
+        dialect: Request format of the servers.
+        weights: Weights of the servers.
     """
 
     def __init__(self, dialect: Dialect, weights: ServerWeights) -> None:
@@ -45,13 +45,13 @@ class Attempts:
         fields: dict[str, Any],
         join_reasoning: bool,
     ) -> Generation:
-        """Ask once, and once more with a shorter response if the context has no room for this one.
+        """Send a request, and retry once with a shorter response if the context is too short.
 
         Args:
-            session: To use.
-            endpoint: Whom to ask.
-            fields: Of the request, from `Dialect.fields`.
-            join_reasoning: Whether reasoning that the server keeps apart belongs to the text.
+            session: The HTTP session.
+            endpoint: The endpoint.
+            fields: Fields of the request, from `Dialect.fields`.
+            join_reasoning: Whether separately returned reasoning belongs to the text.
 
         Raises:
             RetryableError: Another attempt may succeed.
@@ -84,15 +84,15 @@ class Attempts:
         reply: Reply,
         fields: dict[str, Any],
     ) -> int:
-        """Find the limit of the response that a refused request can have.
+        """Find the maximum response length that fits a refused request.
 
-        The length of messages is known to the server alone, so it is asked for only here. (vLLM
-        0.32 cuts `max_tokens` itself and refuses only prompts that leave no room; earlier versions
-        and other servers refuse the sum.)
+        Only the server knows the length of messages, so it is asked here. (vLLM 0.32 reduces
+        `max_tokens` itself and refuses only prompts that leave no room; earlier versions and other
+        servers refuse the sum.)
 
         Raises:
             PromptTooLong: There is no room.
-            EngineError: The refusal is not about the context's length.
+            EngineError: The refusal is not about the context length.
         """
         message = endpoint.message(reply)
         served = self._dialect.served
@@ -127,7 +127,7 @@ class Attempts:
         if status in (401, 403):
             raise EngineDown(f"access was denied (HTTP {status}); {endpoint.key_hint}")
         message = f"HTTP {status}: {endpoint.message(reply)}"
-        # A model that was served at the start and is not found now: the probe looks into it.
+        # A 404 means that a model served at the start is now missing: the probe checks this.
         if status in (404, 408, 429) or status >= 500:
             raise RetryableError(message, reply.retry_after, busy=status == 429)
         raise Refused(message)
@@ -139,14 +139,14 @@ def json_body(fields: dict[str, Any]) -> bytes:
 
 
 def back_off_seconds(seed: int, attempt: int) -> float:
-    """Wait after a failed attempt: exponential, with jitter that is the same in every run.
+    """Wait after a failed attempt: exponential, with jitter that is reproducible.
 
     Args:
         seed: The request's seed; spreads requests that failed together.
         attempt: Number of the failed attempt, from 0.
 
     Returns:
-        Seconds, between a half and the whole of the attempt's bound.
+        Seconds, between half and all of the attempt's bound.
     """
     share = stable_seed("back-off", seed, attempt, bits=32) / 2**32
     return min(LONGEST_WAIT, FIRST_WAIT * 2.0**attempt) * (1 + share) / 2

@@ -12,7 +12,7 @@ from tasks.errors import UserError
 from tasks.texts import on_one_line
 
 MAX_TEXT = 1_000_000
-"""Longest response text, in characters: the most that a record holds."""
+"""Maximum length of a response text in characters, which is the limit of a record."""
 
 
 def read_completion(
@@ -21,10 +21,10 @@ def read_completion(
     """Turn the answer to a chat completion request into a generation.
 
     Args:
-        reply: With status 200.
-        vllm: Whether the server is vLLM. Only then are log-probabilities taken over, because only
-            there they are known to be those of the full, untempered distribution (vLLM's default
-            `--logprobs-mode raw_logprobs`).
+        reply: A reply with status 200.
+        vllm: Whether the server is vLLM. Only then are log-probabilities used, because only vLLM's
+            are known to be of the full, untempered distribution (its default `--logprobs-mode
+            raw_logprobs`).
         join_reasoning: See `ChatOptions`.
         opened: The `<think>` at the end of the prompt, with which the response begins; empty if
             there is none.
@@ -32,8 +32,8 @@ def read_completion(
     Raises:
         RetryableError: The body is not a chat completion, or the server dropped the request.
         EngineError: The response has no text, is too long, or ended for another reason than a stop
-            token or the limit of tokens.
-        UserError: The server takes the reasoning out of the response, and it is not to be joined.
+            token or the token limit.
+        UserError: The server removes the reasoning from the response without `join_reasoning`.
     """
     with _expecting("chat completion"):
         value = reply.json()
@@ -46,7 +46,7 @@ def read_completion(
             _ids(choice.get("token_ids")) if vllm else None,
             _chat_log_probs(choice.get("logprobs")) if vllm else None,
         )
-    # A thought that is closed at once has no text. Without a parser, its end is in the answer.
+    # An immediately closed reasoning block is empty. Without a parser, its end is in the answer.
     closed = isinstance(content, str) and "</think>" in content
     apart = bool(reasoning) or (opened != "" and reasoning == "" and not closed)
     if apart and not join_reasoning:
@@ -66,10 +66,10 @@ def read_completion(
 def _parts(message: Any) -> tuple[str | None, Any]:
     """Reasoning and answer of a message.
 
-    Servers give the reasoning as `reasoning_content` (SGLang, llama.cpp, DeepSeek), `reasoning`
-    (vLLM, OpenRouter), as parts of the content of type `thinking` (Mistral), or as
-    `reasoning_details` alone (OpenRouter's structured form: texts or, where a model hides them,
-    summaries; encrypted parts cannot be read).
+    Servers return the reasoning as `reasoning_content` (SGLang, llama.cpp, DeepSeek), `reasoning`
+    (vLLM, OpenRouter), as content parts of type `thinking` (Mistral), or only as
+    `reasoning_details` (OpenRouter's structured form: texts or, if a model hides them, summaries;
+    encrypted parts cannot be read).
     """
     content = message.get("content")
     reasoning = message.get("reasoning_content") or message.get("reasoning")
@@ -93,13 +93,13 @@ def read_token_completion(reply: Reply, prompt_ids: Sequence[int]) -> Generation
     """Turn vLLM's answer to a completion request whose prompt is token ids into a generation.
 
     Args:
-        reply: With status 200.
+        reply: A reply with status 200.
         prompt_ids: The prompt.
 
     Raises:
         RetryableError: The body is not a completion, or the server dropped the request.
         EngineError: The response has no text, is too long, ended for another reason than a stop
-            token or the limit of tokens, or answers another prompt.
+            token or the token limit, or answers another prompt.
     """
     with _expecting("completion"):
         value = reply.json()
@@ -119,7 +119,7 @@ def read_token_completion(reply: Reply, prompt_ids: Sequence[int]) -> Generation
 
 
 class _Tokens(TypedDict):
-    """The fields of a `Generation` besides its text and end."""
+    """The fields of a `Generation` besides its text and finish reason."""
 
     prompt_tokens: int | None
     response_tokens: int | None
@@ -131,7 +131,7 @@ class _Tokens(TypedDict):
 
 @contextmanager
 def _expecting(what: str) -> Iterator[None]:
-    """Turn what goes wrong in reading a body of another form into `RetryableError`."""
+    """Turn errors from an unexpected body format into `RetryableError`."""
     try:
         yield
     except (KeyError, IndexError, TypeError, AttributeError, ValueError, OverflowError) as error:
@@ -161,7 +161,7 @@ def _generation(text: Any, finish_reason: Any, tokens: _Tokens) -> Generation:
     if finish_reason == "abort":
         raise RetryableError("the server dropped the request")
     if finish_reason not in ("stop", "length"):
-        # Nested as deeply as JSON may be, it cannot be turned into a text.
+        # Deeply nested JSON cannot be converted to text.
         named = finish_reason if isinstance(finish_reason, str) else type(finish_reason).__name__
         raise EngineError(f"the response ended early: finish_reason {on_one_line(named[:50])}")
     if not isinstance(text, str):
@@ -172,7 +172,7 @@ def _generation(text: Any, finish_reason: Any, tokens: _Tokens) -> Generation:
 
 
 def without_surrogates(text: str) -> str:
-    """Replace lone surrogates, which JSON can carry and UTF-8 cannot, by U+FFFD."""
+    """Replace lone surrogates, which JSON can contain but UTF-8 cannot, with U+FFFD."""
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -187,7 +187,7 @@ def _count(value: Any) -> int | None:
 def _ids(value: Any) -> tuple[int, ...] | None:
     if value is None:
         return None
-    # Booleans are of another type, and larger numbers can be no tokens (`TokenId`).
+    # This excludes booleans, and numbers too large for a token (`TokenId`).
     if not all(type(one) is int and 0 <= one < 2**31 for one in value):
         raise ValueError("token ids must be numbers that a record can hold")
     return tuple(value)

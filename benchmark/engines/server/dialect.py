@@ -1,4 +1,4 @@
-"""How requests to the servers of one run are written, and what their refusals mean."""
+"""The request format of a run's servers, and the meaning of their refusals."""
 
 import re
 from collections.abc import Sequence
@@ -18,9 +18,9 @@ from tasks.errors import UserError
 
 MAX_TOKENS: Final = "max_tokens"
 MAX_COMPLETION_TOKENS: Final = "max_completion_tokens"
-"""What servers of models with hidden reasoning want in its place."""
+"""Limit field that servers of models with hidden reasoning require instead."""
 ENOUGH_TO_ANSWER: Final = 16
-"""Tokens of a try-out for such models: some refuse a limit that their reasoning uses up."""
+"""Token limit of a test request to such models: some refuse a limit that reasoning uses up."""
 
 _CONTEXT_COMPLAINT = re.compile(
     r"context.?(length|size|window)|maximum context|max_tokens must be at least 1", re.IGNORECASE
@@ -45,10 +45,10 @@ class Dialect:
 
     Attributes:
         model: The served model's name.
-        served: What the servers are; None before they were asked.
-        limit_field: Name of the limit of a response's tokens.
-        opened: The `<think>` that the servers' chat template writes at the end of a prompt, where
-            that is known; it belongs to the response.
+        served: Facts about the servers; None until they were asked.
+        limit_field: Name of the field that limits response tokens.
+        opened: The `<think>` that the servers' chat template writes at the end of a prompt, if
+            known; it belongs to the response.
     """
 
     model: str
@@ -72,9 +72,9 @@ class Dialect:
         """The body of a request.
 
         Raises:
-            EngineError: The prompt is token ids, and there are none or the server is not vLLM.
+            EngineError: The prompt is token ids, but there are none or the server is not vLLM.
             PromptTooLong: The context leaves no room for a response.
-            UserError: The server has no such sampling setting.
+            UserError: The server lacks a sampling setting.
         """
         prompt: dict[str, Any] = {"messages": [sent_message(message) for message in messages]}
         if prompt_ids is not None:
@@ -95,7 +95,7 @@ class Dialect:
             "seed": seed,
         }
         if self.vllm:
-            # Unnamed settings would come from the model folder's generation_config.json.
+            # Omitted settings would come from the model folder's generation_config.json.
             fields |= {
                 "top_k": sampling.top_k,
                 "min_p": 0.0,
@@ -103,7 +103,7 @@ class Dialect:
                 "presence_penalty": 0.0,
                 "frequency_penalty": 0.0,
                 "return_token_ids": True,
-                # The completions API takes a number: of alternatives besides the chosen token.
+                # The completions API takes the number of alternatives besides the chosen token.
                 "logprobs": True if prompt_ids is None else 0,
             }
         elif sampling.top_k:
@@ -116,7 +116,7 @@ class Dialect:
         return {**fields, **chat.extra_body}
 
     def _limit(self, max_tokens: int, prompt_ids: tuple[int, ...] | None) -> int:
-        """Limit `max_tokens` to the room that is known before the server is asked."""
+        """Limit `max_tokens` to the room known before asking the server."""
         context = self.served.context if self.served else None
         if not context:
             return max_tokens
@@ -127,11 +127,11 @@ class Dialect:
         return min(max_tokens, context - len(prompt_ids))
 
     def limited(self, fields: dict[str, Any], tokens: int) -> dict[str, Any]:
-        """A request with another limit of its response."""
+        """A request with a different response limit."""
         return {**fields, self.limit_field: tokens}
 
     def learn_limit(self, complaint: str) -> bool:
-        """Take the other name of the limit if a server asks for it; whether that is new."""
+        """Use the other limit field if a server asks for it; return whether that is new."""
         wanted = MAX_COMPLETION_TOKENS in complaint and self.limit_field == MAX_TOKENS
         if wanted:
             self.limit_field = MAX_COMPLETION_TOKENS
@@ -139,7 +139,7 @@ class Dialect:
 
 
 def sent_message(message: Message) -> dict[str, Any]:
-    """A message as servers take it: images are URLs that hold them."""
+    """A message in the servers' format, with images as data URLs."""
     content = message["content"]
     if isinstance(content, str):
         return dict(message)
@@ -153,27 +153,27 @@ def _sent_part(part: Part) -> dict[str, Any]:
 
 
 def is_about_context(text: str) -> bool:
-    """Whether a server's refusal is about the length of its context."""
+    """Whether a server's refusal is about its context length."""
     return bool(_CONTEXT_COMPLAINT.search(text))
 
 
 def context_in(text: str) -> int | None:
-    """The context that a refusal names, in tokens."""
+    """The context length in a refusal, in tokens."""
     return _number(_CONTEXT_TOKENS, text)
 
 
 def prompt_in(text: str) -> int | None:
-    """The length of the prompt that a refusal names, in tokens."""
+    """The prompt length in a refusal, in tokens."""
     return _number(_PROMPT_TOKENS, text)
 
 
 def is_limit_reached(text: str) -> bool:
-    """Whether a server refuses because the reasoning used up all tokens: it works otherwise."""
+    """Whether a server refuses only because reasoning used up all tokens, and otherwise works."""
     return bool(_LIMIT_REACHED.search(text))
 
 
 def advice(text: str) -> str:
-    """What to do about a refused try-out, where that is known; with its separator."""
+    """Advice on a refused test request, if known, with its separator."""
     if found := _FIXED.search(text):
         name = found[1].lower()
         return (

@@ -20,13 +20,13 @@ KEY_VARIABLES = ("ARLARENA_API_KEY", "OPENAI_API_KEY")
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What an endpoint says about a model.
+    """An endpoint's facts about a model.
 
     Attributes:
-        model: Its name.
-        server: `vllm`, or `other` for a server of which only the standard fields are known.
+        model: The model's name.
+        server: `vllm`, or `other` for a server that gets only standard fields.
         version: Version of vLLM; None for other servers.
-        context: Longest sequence in tokens; None where the server does not say.
+        context: Context length in tokens; None if the server does not report it.
     """
 
     model: str
@@ -47,8 +47,8 @@ def parse_endpoint(text: str) -> tuple[tuple[URL, ...], str | None]:
         text: An address with or without scheme, `/v1` or a pasted `/chat/completions`.
 
     Returns:
-        Addresses at which the API may be, likeliest first, and the value of an `Authorization`
-        header if the address has credentials (which the addresses do not).
+        Possible addresses of the API, likeliest first, without credentials; and the value of an
+        `Authorization` header if `text` has credentials.
 
     Raises:
         UserError: This is not the address of an HTTP server.
@@ -83,14 +83,14 @@ class Endpoint:
     """One server.
 
     Args:
-        address: As the user gave it.
-        key: API key; an address with credentials uses those instead.
+        address: The address as the user gave it.
+        key: API key; credentials in the address take precedence.
 
     Attributes:
         label: The address without credentials, for messages to the user.
-        load: Requests under way.
-        down: Why nothing is sent to it now; None if it is well.
-        down_since: Time of the event loop at which it went down.
+        load: Number of requests in flight.
+        down: Why it is out of service; None if it works.
+        down_since: Event loop time at which it went out of service.
 
     Raises:
         UserError: The address is not valid.
@@ -121,9 +121,9 @@ class Endpoint:
         """Send a completion request.
 
         Args:
-            session: To use.
+            session: The HTTP session.
             body: A chat completion request, or one whose prompt is token ids.
-            tokens: Which of the two it is.
+            tokens: Whether the prompt is token ids.
 
         Raises:
             RetryableError: No answer came.
@@ -164,16 +164,16 @@ class Endpoint:
         body: bytes | None,
         limit: float,
     ) -> Reply:
-        """Exchange anything with a route beside the API; for servers that are vLLM.
+        """Send a request to a vLLM route outside the API.
 
-        The connection is not kept: vLLM closes it, without saying so, after an error of its own.
+        The connection is not reused: vLLM closes it without notice after an internal error.
 
         Args:
-            session: To use.
+            session: The HTTP session.
             method: HTTP method.
-            path: Route without the first slash, with its query.
-            body: JSON; None for none.
-            limit: Seconds.
+            path: Route without the leading slash, with its query.
+            body: JSON body; None for none.
+            limit: Timeout in seconds.
 
         Raises:
             RetryableError: No answer came.
@@ -190,13 +190,13 @@ class Endpoint:
         """Find the API and the model in it.
 
         Args:
-            session: To use.
-            model: The served model's name; None if there is one only.
-            limit: Limit of each exchange in seconds; None for the session's.
+            session: The HTTP session.
+            model: The served model's name; None if there is only one.
+            limit: Timeout of each exchange in seconds; None for the session's.
 
         Raises:
-            RetryableError: The server does not answer or is not well.
-            UserError: It is no OpenAI-compatible API, refuses the key or lacks the model.
+            RetryableError: The server does not answer or is unhealthy.
+            UserError: It is not an OpenAI-compatible API, refuses the key or lacks the model.
         """
         tried: list[str] = []
         for base in self._candidates:
@@ -219,7 +219,7 @@ class Endpoint:
 
     @property
     def key_hint(self) -> str:
-        """What to do about a refused key."""
+        """Advice on a refused key."""
         if self._own_credentials:
             return "check the user name and the password in the address"
         verb = "check" if self._secret else "set"
@@ -265,7 +265,7 @@ class Endpoint:
         )
 
     def _only(self, cards: dict[str, dict[str, Any]]) -> str:
-        """The one model that is served; adapters on it are models of their own."""
+        """The only served model; adapters on it are listed as separate models."""
         if len(cards) != 1:
             names = ", ".join(repr(name) for name in sorted(cards)[:10]) or "no model at all"
             raise UserError(f"{self.label} serves {names}; choose with --model")
@@ -278,7 +278,7 @@ class Endpoint:
         reply = await self._get(session, self._root / "version", limit)
         try:
             value = reply.json() if reply.status == 200 else None
-        except RetryableError:  # a proxy in front may answer with a page of its own
+        except RetryableError:  # a proxy in front may answer with its own page
             return None
         version = value.get("version") if isinstance(value, dict) else None
         return version[:50] if isinstance(version, str) else None
@@ -291,7 +291,7 @@ class Endpoint:
 
 
 def _model_cards(reply: Reply) -> dict[str, dict[str, Any]] | None:
-    """Models by name from the answer to `GET /v1/models`; None if it is no such answer."""
+    """Models by name from the answer to `GET /v1/models`; None for an answer of another kind."""
     if reply.status != 200:
         return None
     try:

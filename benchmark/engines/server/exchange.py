@@ -1,6 +1,6 @@
-"""Bounded HTTP exchanges, and what can go wrong with them.
+"""Size-limited HTTP exchanges and their errors.
 
-The texts of `RetryableError` name no address: they end in records, which are published.
+Messages of `RetryableError` contain no address, because they end up in published records.
 """
 
 import json
@@ -16,16 +16,16 @@ import aiohttp
 from yarl import URL
 
 MAX_BODY = 16 * 2**20
-"""Longest response body that is read, in bytes: about 100,000 tokens with their details."""
+"""Maximum response body in bytes: about 100,000 tokens with their details."""
 MAX_MESSAGE = 400
 
 
 class RetryableError(Exception):
-    """An attempt failed in a way that another attempt may not.
+    """An attempt failed, but another attempt may succeed.
 
     Attributes:
         retry_after: Seconds that the server asks to wait; None if it does not say.
-        busy: The server is well but has too much to do.
+        busy: The server works but is overloaded.
     """
 
     def __init__(self, cause: str, retry_after: float | None = None, busy: bool = False) -> None:
@@ -40,13 +40,13 @@ class BodyTooLong(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An HTTP response, read to its end.
+    """A completely read HTTP response.
 
     Attributes:
         status: HTTP status.
         body: At most `MAX_BODY` bytes.
-        retry_after: Seconds of the header `Retry-After`; None without a valid one.
-        location: Header of a redirection; empty without one.
+        retry_after: Seconds in the `Retry-After` header; None without a valid one.
+        location: The `Location` header of a redirect; empty without one.
     """
 
     status: int
@@ -75,14 +75,14 @@ class Reply:
             error = value.get("error", value.get("message", value.get("detail", "")))
             value = error.get("message", "") if isinstance(error, dict) else error
         if isinstance(value, dict | list):
-            # Nested as deeply as JSON may be, it cannot be turned into a text.
+            # Deeply nested JSON cannot be converted to text.
             value = self.body[: 4 * MAX_MESSAGE].decode("utf-8", "replace")
         text = "".join(c if c.isprintable() else " " for c in str(value)[: 4 * MAX_MESSAGE])
         return " ".join(text.split())[:MAX_MESSAGE]
 
 
 def parse_retry_after(value: str | None, now: float) -> float | None:
-    """Seconds to wait by the header `Retry-After` (RFC 9110, 10.2.3); None if it is not valid.
+    """Seconds to wait from a `Retry-After` header (RFC 9110, 10.2.3); None if it is invalid.
 
     Args:
         value: The header: seconds, or an HTTP date.
@@ -111,12 +111,12 @@ async def exchange(
     """Send a request and read its answer.
 
     Args:
-        session: To use.
+        session: The HTTP session.
         method: HTTP method.
-        url: Where to.
-        headers: Of the request.
-        body: Likewise; None for none.
-        limit: Seconds; None for the session's.
+        url: Target URL.
+        headers: Headers of the request.
+        body: Body of the request; None for none.
+        limit: Timeout in seconds; None for the session's.
 
     Raises:
         RetryableError: No answer came.
@@ -124,7 +124,7 @@ async def exchange(
     """
     limits = session.timeout if limit is None else aiohttp.ClientTimeout(total=limit)
     try:
-        # Redirections would carry the key to a server that the user did not name.
+        # Redirects would send the key to a server that the user did not name.
         async with session.request(
             method,
             url,
@@ -158,7 +158,7 @@ async def _read_bounded(response: aiohttp.ClientResponse) -> bytes:
 
 
 def _cause(error: Exception, total: float | None) -> str:
-    """Say what happened on the wire; aiohttp's own texts name the address."""
+    """Describe a connection error, since aiohttp's own messages contain the address."""
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return "connection timed out"
     if isinstance(error, TimeoutError):

@@ -1,4 +1,4 @@
-"""Whether servers take images, found out once and before episodes fail of it."""
+"""Checks once whether servers accept images, before episodes fail because of it."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -15,12 +15,12 @@ from tasks.errors import UserError
 
 
 class FirstImages:
-    """Has every server read the first prompt with images, for one token.
+    """Sends the first prompt with images to every server, for one token.
 
     Args:
-        dialect: How the servers are spoken to.
+        dialect: Request format of the servers.
         attempts: Sends requests.
-        sampling: Of the one token.
+        sampling: Sampling settings for the token.
     """
 
     def __init__(self, dialect: Dialect, attempts: Attempts, sampling: Sampling) -> None:
@@ -33,7 +33,7 @@ class FirstImages:
     async def check(
         self, session: aiohttp.ClientSession, endpoints: Iterable[Endpoint], request: Request
     ) -> None:
-        """Ask, unless all servers have taken images before.
+        """Send the prompt, unless all servers have accepted images before.
 
         Raises:
             UserError: A server refuses them.
@@ -52,7 +52,7 @@ class FirstImages:
                     if not is_limit_reached(str(error)):
                         raise UserError(_refusal(endpoint, request.messages, error)) from error
                 except RetryableError:
-                    return  # the request itself is tried again; the next one asks once more
+                    return  # the request itself is retried; the next one repeats this check
             self._taken = True
 
 

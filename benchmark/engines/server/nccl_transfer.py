@@ -2,9 +2,9 @@
 
 Start every server with `VLLM_SERVER_DEV_MODE=1` and `--weight-transfer-config
 '{"backend": "nccl"}'`. The trainer's process is rank 0 of one NCCL group with all workers of all
-servers; it has a GPU of its own, since NCCL does not join two ranks on one GPU.
+servers; it needs its own GPU, because NCCL does not support two ranks on one GPU.
 
-Written against vLLM 0.32.0, and not run on CUDA: what is tested is what the servers are asked for.
+Written against vLLM 0.32.0 and not run on CUDA: only the requests to the servers are tested.
 """
 
 import asyncio
@@ -27,18 +27,18 @@ from tasks.texts import first_line
 class NcclTransfer(WeightTransfer):
     """Broadcasts weights from GPU to GPU.
 
-    In a trainer of several processes only the main one has an engine, and gathers the weights.
+    In a multi-process trainer only the main process has an engine, and gathers the weights.
 
     Args:
         model: See `WeightTransfer`.
-        address: Host name or address of this machine, as the servers reach it.
+        address: Host name or address under which the servers reach this machine.
         port: A free TCP port on it, for the rendezvous.
-        timeout: Seconds for one update, the first one's rendezvous included.
+        timeout: Seconds for one update, including the rendezvous of the first one.
     """
 
     def __init__(self, model: Path, address: str, port: int, timeout: float = 600.0) -> None:
         super().__init__(model)
-        # vLLM is imported for the first update, and would write its notes between the output.
+        # vLLM is imported at the first update, and its log messages would mix with the output.
         os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
         self._address = address
         self._port = port
@@ -47,7 +47,7 @@ class NcclTransfer(WeightTransfer):
         self._engine: Any = None
 
     async def prepare(self, weights: Mapping[str, torch.Tensor], version: int) -> None:
-        """Look whether the weights are on one GPU.
+        """Check that the weights are on one GPU.
 
         Raises:
             UserError: They are not.
@@ -70,7 +70,7 @@ class NcclTransfer(WeightTransfer):
         work = in_thread(lambda: self._broadcast(client))
         for future in (work, client.failure):
             future.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-        # A broadcast whose receiver has failed never ends, so that the failure is waited for too.
+        # A broadcast never ends if its receiver failed, so wait for the failure as well.
         done, _ = await asyncio.wait(
             {work, client.failure}, timeout=self._timeout, return_when=asyncio.FIRST_COMPLETED
         )
@@ -87,7 +87,7 @@ class NcclTransfer(WeightTransfer):
 
     def _broadcast(self, client: "FanOut") -> None:
         torch.cuda.set_device(next(iter(self._source.weights.values())).device)
-        # vLLM packs on streams of its own, which do not wait for the one that made the weights.
+        # vLLM packs on its own streams, which do not wait for the stream that made the weights.
         torch.cuda.synchronize()
         if self._engine is None:
             from vllm.distributed.weight_transfer import WeightTransferTrainerFactory
@@ -112,7 +112,7 @@ class NcclTransfer(WeightTransfer):
 
 
 class WeightSource:
-    """What vLLM's trainer side asks for weights: their description, and each in turn.
+    """Provides weights to vLLM's trainer side: their metadata, and the tensors in order.
 
     Attributes:
         weights: The tensors of this update.
@@ -133,16 +133,16 @@ class WeightSource:
 
 
 class FanOut:
-    """vLLM's four calls of an update, made at all servers at once.
+    """Sends vLLM's four calls of an update to all servers at once.
 
-    vLLM's trainer side makes them from threads of its own; the exchanges happen in the event loop.
+    vLLM's trainer side makes the calls from its own threads; the exchanges run in the event loop.
 
     Args:
-        servers: All of them.
+        servers: All servers.
         workers: Number of workers of each, from `worker_counts`.
 
     Attributes:
-        failure: Gets the exception of the first call that a server does not do.
+        failure: Receives the exception of the first call that fails on a server.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class FanOut:
         self._post("start_weight_update", [None] * len(self._servers))
 
     def update_weights(self, update_info: dict[str, Any]) -> None:
-        """Have every worker receive; returns when all have."""
+        """Have every worker receive weights; return when all have."""
         self._post("update_weights", [{"update_info": update_info}] * len(self._servers))
 
     def finish_weight_update(self, weight_version: str | None = None) -> None:
@@ -184,7 +184,7 @@ class FanOut:
         await all_done([self._told(server.post(path, body)) for server, body in pairs])
 
     async def _told(self, call: Awaitable[object]) -> None:
-        """Tell of a failure at once: the other servers may hang until their time is up."""
+        """Report a failure immediately: the other servers may hang until they time out."""
         try:
             await call
         except EngineDown as error:
@@ -197,13 +197,13 @@ async def worker_counts(servers: Sequence[VllmControl]) -> list[int]:
     """Number of workers of every server.
 
     Raises:
-        EngineDown: A server does not say.
+        EngineDown: A server does not report it.
     """
     return await all_done([server.world_size() for server in servers])
 
 
 def in_thread(function: Callable[[], None]) -> "asyncio.Future[None]":
-    """Run a function in a thread that does not keep the process alive, should it hang."""
+    """Run a function in a thread that does not keep the process alive if it hangs."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[None] = loop.create_future()
 
@@ -221,7 +221,7 @@ def in_thread(function: Callable[[], None]) -> "asyncio.Future[None]":
             function()
         except BaseException as caught:
             error = caught
-        with suppress(RuntimeError):  # the loop was closed: nobody is left to be told
+        with suppress(RuntimeError):  # the loop was closed, so nothing waits for this
             loop.call_soon_threadsafe(settle, error)
 
     threading.Thread(target=run, name="nccl transfer", daemon=True).start()

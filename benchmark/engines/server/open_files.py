@@ -1,4 +1,4 @@
-"""Open files of this process: every request under way has a socket, and systems allow 1,024."""
+"""Limit of open files: every request in flight has a socket, and systems often allow 1,024."""
 
 import resource
 from typing import Final
@@ -6,13 +6,13 @@ from typing import Final
 from tasks.errors import UserError
 
 SPARE: Final = 256
-"""Open files beside the sockets: libraries, logs, environments."""
+"""Open files besides the sockets: libraries, logs, environments."""
 ENOUGH: Final = 65_536
-"""The limit is raised to this, as vLLM's server does for itself, or to what the system allows."""
+"""The limit is raised to this, as in vLLM's server, or to what the system allows."""
 
 
 def allow_sockets(count: int) -> None:
-    """Raise this process' limit of open files if it is too low for so many requests at once.
+    """Raise this process's limit of open files if it is too low for `count` requests at once.
 
     Raises:
         UserError: The system allows fewer.

@@ -5,7 +5,7 @@ The HTTP client is aiohttp, chosen by measurement: with 32 and 128 requests in f
 (3.3 and 6.2 ms against 0.17 ms; medians of 5 interleaved rounds on a shared 2-core machine,
 `python -m tests.benchmarks.scripts.http_client`).
 
-A proxy named in the environment is not used: a server's address is taken as it is given.
+Proxies in the environment are ignored: servers are reached directly at the given address.
 """
 
 import asyncio
@@ -46,53 +46,54 @@ if TYPE_CHECKING:
     from benchmark.engines.server.weight_transfer import WeightTransfer
 
 LARGEST_SEED = 2**63 - 1
-"""Seeds of turns have 63 bits; some servers take fewer, and are to say so before the run."""
+"""Turn seeds have 63 bits; servers that accept fewer should fail before the run."""
 
 LONGEST_RETRY_AFTER = 600.0
 """A server that asks to wait longer than this many seconds stops the run."""
 
 HOPELESS = 3
-"""Requests in a row, none answered in between, whose attempts ran out before the run stops."""
+"""Consecutive requests that may run out of attempts, none answered in between, before the run
+stops."""
 
 REFUSED = 16
-"""Requests in a row that are refused, none answered in between, before the run stops. More than the
-above: a content filter refuses single prompts, a server without credit every one."""
+"""Consecutive requests that may be refused, none answered in between, before the run stops. More
+than `HOPELESS`: a content filter refuses single prompts, a server without credit refuses all."""
 
 KEEP_ALIVE = 3.0
 """Seconds that an idle connection is kept: less than the 5 s after which vLLM's server closes it,
-so that a request does not meet the closing."""
+so that no request hits a closing connection."""
 
 CONNECT_SECONDS = 10.0
-"""For a server to say what it serves."""
+"""Timeout for asking a server what it serves."""
 
 CONTROL_SECONDS = 600.0
-"""For a server to do what is asked of it between requests: to take new weights is the longest."""
+"""Timeout for server commands between requests, of which loading weights takes longest."""
 
 log = logging.getLogger(__name__)
 
 
 class OpenAIEngine(Engine):
-    """Answers from servers that speak the OpenAI chat completions API.
+    """Generates with servers that implement the OpenAI chat completions API.
 
-    On vLLM servers the request names every setting that its model folder could otherwise change,
-    and token ids and log-probabilities come back. Other servers get the standard fields alone.
-    A request with `prompt_ids` goes to the completions API, which takes token ids on vLLM alone.
+    Requests to vLLM servers name every setting that the model folder could otherwise change, and
+    return token ids and log-probabilities. Other servers get only the standard fields. A request
+    with `prompt_ids` uses the completions API, which accepts token ids only on vLLM.
 
     Args:
         endpoints: Addresses, with or without `/v1`.
         model: The served model's name.
-        in_flight: Most requests under way at once; further ones wait.
+        in_flight: Maximum concurrent requests; further ones wait.
         timeout: Seconds for one attempt, from sending to the end of the answer.
-        connect_timeout: Seconds to open a connection; also the limit of a health check.
+        connect_timeout: Seconds to open a connection; also the timeout of a health check.
         retries: Attempts after the first.
-        patience: Seconds to wait when no endpoint is in service before the run stops.
-        transfer: How `load_weights` reaches the servers, which must be vLLM with
-            `VLLM_SERVER_DEV_MODE=1`; None for servers whose weights stay. They keep the weights
-            they were given last after this engine is left.
-        chat: What requests will come with; it is tried out at the start.
+        patience: Seconds to wait while no endpoint is in service before the run stops.
+        transfer: How `load_weights` sends weights to the servers, which must be vLLM with
+            `VLLM_SERVER_DEV_MODE=1`; None for servers with fixed weights. Servers keep their last
+            weights after this engine is left.
+        chat: Chat options of later requests, tested at startup.
         sampling: Likewise.
         text: Tokenizer and template of the served model. With it, and vLLM servers, a conversation
-            goes on from the token ids of its last response (`Request.previous`); without it the
+            continues from the token ids of its last response (`Request.previous`); without it the
             servers render all of it again.
 
     Raises:
@@ -141,9 +142,9 @@ class OpenAIEngine(Engine):
         """Check every endpoint, each with a completion of one token.
 
         Raises:
-            UserError: The system allows too few open files; an endpoint cannot be reached, is no
-                such API, refuses the key or the request, lacks the model, differs from the others
-                in server or context length, or takes no new weights although there is a transfer.
+            UserError: The system allows too few open files; an endpoint cannot be reached, is not
+                such an API, refuses the key or the request, lacks the model, differs from the
+                others in server or context length, or cannot load weights despite a `transfer`.
         """
         allow_sockets(self._in_flight + len(self._pool.endpoints))
         self._session = aiohttp.ClientSession(
@@ -173,15 +174,15 @@ class OpenAIEngine(Engine):
         await self._http.close()
 
     async def generate(self, request: Request) -> Generation:
-        """Answer one request; attempts that fail for a passing reason are repeated.
+        """Answer one request; attempts that fail temporarily are repeated.
 
         Raises:
             EngineError: The server refuses the request, the attempts ran out, or the prompt is
                 token ids and the server is not vLLM.
             PromptTooLong: The context leaves no room for a response.
             EngineDown: No endpoint answers any more, or every request is refused.
-            UserError: The server cannot do what the sampling settings ask for, or holds the
-                weights of another training.
+            UserError: The server does not support the sampling settings, or has the weights of
+                another training run.
         """
         self._weights.check_usable()
         if images_of(request.messages):
@@ -202,7 +203,7 @@ class OpenAIEngine(Engine):
         return generation
 
     def _continued(self, request: Request) -> tuple[int, ...] | None:
-        """The prompt that goes on from the last response, where its token ids are known."""
+        """The prompt that continues the last response, if its token ids are known."""
         past = request.previous
         if self._text is None or past is None or request.prompt_ids is not None:
             return None
@@ -222,7 +223,7 @@ class OpenAIEngine(Engine):
         try:
             return await self._detokenized(self._pool.endpoints[0], generation.prompt_ids)
         except (RetryableError, BodyTooLong) as error:
-            # It is only shown; the model has answered.
+            # The prompt is only for display, and the model has already answered.
             log.debug("a prompt cannot be shown: %r", error)
             return None
 
@@ -231,19 +232,19 @@ class OpenAIEngine(Engine):
     ) -> None:
         """Replace the weights of all servers, in or out of service; see `Engine.load_weights`.
 
-        The servers stand still in the meantime: requests under way are frozen, those that come
-        wait. Another client of the same servers is not told: its `weights_versions` stay, and it
-        may meet keys and values of the old weights if requests ran during the update.
+        The servers pause meanwhile: requests in flight are frozen, new ones wait. Other clients of
+        the same servers are not notified: their `weights_versions` stay, and they may use keys and
+        values of the old weights if requests ran during the update.
 
         Raises:
             UserError: The engine has no transfer, or the weights do not fit; nothing was changed.
-            EngineDown: A server did not take them. Servers may now differ: `generate` refuses
-                until another update has succeeded everywhere.
+            EngineDown: A server did not load them. Servers may now differ: `generate` refuses
+                requests until another update has succeeded everywhere.
         """
         await self._weights.load(self._controls(), weights, version)
 
     async def weight_checksums(self) -> Mapping[str, str]:
-        """SHA-256 of every tensor of every server, by vLLM; see `Engine.weight_checksums`."""
+        """SHA-256 of every tensor of every server, from vLLM; see `Engine.weight_checksums`."""
         found = await all_done([server.checksums() for server in self._controls()])
         return {f"{n} {name}": one for n, of in enumerate(found) for name, one in of.items()}
 
@@ -251,7 +252,7 @@ class OpenAIEngine(Engine):
         return [VllmControl(one, self._http, CONTROL_SECONDS) for one in self._pool.endpoints]
 
     def describe(self) -> dict[str, Any]:
-        """Kind, server, number of endpoints, context length; no addresses, which may be private."""
+        """Kind, server, number of endpoints, context length; no (possibly private) addresses."""
         served = self._dialect.served
         opened = self._dialect.opened.strip()
         return {
@@ -270,10 +271,10 @@ class OpenAIEngine(Engine):
         return self._session
 
     def _check_endpoints(self) -> None:
-        """Refuse a server that is there twice, also with and without `/v1` once this is settled.
+        """Refuse duplicate servers, also with and without `/v1` once that is resolved.
 
         Raises:
-            UserError: One is.
+            UserError: There is a duplicate.
         """
         labels = [endpoint.label for endpoint in self._pool.endpoints]
         for label in labels:
@@ -302,7 +303,7 @@ class OpenAIEngine(Engine):
                     )
 
     async def _try_out(self, endpoint: Endpoint) -> None:
-        """Ask for one token: what the server would refuse is refused before the run starts."""
+        """Request one token, so that a server's refusal shows before the run starts."""
         hello = (user_message("Hi"),)
         fields = self._dialect.fields(hello, self._sampling, LARGEST_SEED, chat=self._chat)
         cause = ""
@@ -328,7 +329,7 @@ class OpenAIEngine(Engine):
         )
 
     async def _opened(self, endpoint: Endpoint, answer: Generation) -> str:
-        """The `<think>` at the end of a rendered prompt, as far as the server lets it be known."""
+        """The `<think>` at the end of a rendered prompt, if the server reveals it."""
         if answer.prompt_ids is None:
             return ""
         text = await self._detokenized(endpoint, answer.prompt_ids)
@@ -372,7 +373,7 @@ class OpenAIEngine(Engine):
                     "episodes until now are recorded as errors"
                 ) from error
             except EngineError:
-                # An answer, or a prompt that is too long: the server takes requests.
+                # After an answer or a too long prompt, the server evidently accepts requests.
                 self._refused = 0
                 raise
             else:
@@ -398,10 +399,10 @@ class OpenAIEngine(Engine):
 
 
 async def only_model(address: str) -> str:
-    """The name of the only model that a server serves.
+    """The name of a server's only model.
 
     Raises:
-        UserError: It serves several or none, cannot be reached, or is no such API.
+        UserError: It serves several or none, cannot be reached, or is not such an API.
     """
     endpoint = Endpoint(address, api_key())
     async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:

@@ -17,13 +17,13 @@ log = logging.getLogger(__name__)
 
 
 class Pool:
-    """Chooses endpoints and watches those that fail.
+    """Chooses endpoints and monitors those that fail.
 
     An episode stays with its endpoint, whose prefix cache holds most of the next prompt. An
-    endpoint that fails is probed; if it fails the probe it is out of service until it passes one.
+    endpoint that fails is probed; if it fails the probe, it is out of service until it passes one.
 
     Args:
-        endpoints: At least one.
+        endpoints: The endpoints, at least one.
         probe: Raises `RetryableError` or `UserError` if the endpoint cannot be used.
         patience: Seconds to wait for any endpoint to come back when all are out of service.
     """
@@ -46,17 +46,17 @@ class Pool:
 
         Args:
             affinity: The episode.
-            avoid: Endpoint that just failed the same request; taken only if no other is there.
+            avoid: Endpoint that just failed the same request; used only if there is no other.
 
         Raises:
-            EngineDown: None came back within the patience.
+            EngineDown: None came back within `patience`.
         """
         while not (well := [one for one in self.endpoints if one.down is None]):
             await self._wait_for_any()
         return self._homes.choose(affinity, [one for one in well if one is not avoid] or well)
 
     def report(self, endpoint: Endpoint) -> None:
-        """Have an endpoint probed after a failure that may be its own."""
+        """Have an endpoint probed after a failure that it may have caused."""
         if endpoint not in self._watches:
             watch = asyncio.create_task(self._watch(endpoint))
             self._watches[endpoint] = watch

@@ -1,7 +1,7 @@
 """The routes of a vLLM server that change its weights.
 
 A server has them with `VLLM_SERVER_DEV_MODE=1` in its environment. Then anyone who reaches its
-address can stop it or change its weights: such a server belongs into a trusted network.
+address can stop it or change its weights, so run such a server only in a trusted network.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from benchmark.engines.server.exchange import BodyTooLong, Reply, RetryableError
 from tasks.errors import UserError
 
 NO_UPDATE = "default"
-"""What a vLLM server calls the weights that it was started with."""
+"""vLLM's name of the weights that a server was started with."""
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -31,11 +31,11 @@ class VllmControl:
 
     Args:
         endpoint: The server.
-        session: To use.
-        timeout: Seconds for one exchange; a reload is one.
+        session: The HTTP session.
+        timeout: Seconds for one exchange, such as a reload.
 
     Every method but `check` and `version` raises `EngineDown` if the server does not do what it
-    is asked for: after that nobody knows which weights it has.
+    is asked: after that its weights are unknown.
     """
 
     def __init__(self, endpoint: Endpoint, session: aiohttp.ClientSession, timeout: float) -> None:
@@ -49,10 +49,10 @@ class VllmControl:
         return self._endpoint.label
 
     async def check(self) -> str:
-        """Look whether the server takes new weights at all.
+        """Check that the server accepts new weights at all.
 
         Returns:
-            The name of its present weights.
+            The name of its current weights.
 
         Raises:
             UserError: It does not, or does not answer.
@@ -69,10 +69,10 @@ class VllmControl:
         """Name of the server's weights; `NO_UPDATE` for those that it was started with.
 
         Args:
-            limit: Seconds to wait; None for the control's own.
+            limit: Seconds to wait; None for `timeout`.
 
         Raises:
-            RetryableError: The server does not say.
+            RetryableError: The server does not report it.
         """
         reply = await self._ask("weight_info", None, limit or self._timeout)
         value = reply.json() if reply.status == 200 else None
@@ -84,23 +84,23 @@ class VllmControl:
     async def pause(self) -> None:
         """Freeze all requests, running and new, until `resume`.
 
-        vLLM 0.32 also drops the keys and values of running ones, and computes them again afterward.
+        vLLM 0.32 also drops the keys and values of running ones, and recomputes them afterward.
         """
         await self.post("pause?mode=keep")
 
     async def resume(self) -> None:
-        """Let requests go on."""
+        """Resume requests."""
         await self.post("resume")
 
     async def reload(self, folder: Path) -> None:
-        """Read weights from a folder that the server sees under the same path."""
+        """Load weights from a folder that the server sees under the same path."""
         fields = {"method": "reload_weights", "kwargs": {"weights_path": str(folder)}}
         await self.post("collective_rpc", fields)
 
     async def commit(self, name: str) -> None:
-        """Name the new weights, and drop keys and values that older ones have left.
+        """Name the new weights, and drop cached keys and values of older ones.
 
-        Blocks of requests that run stay; requests with another cache salt never meet them.
+        Blocks of running requests stay; requests with another cache salt never use them.
         """
         await self.post("update_weight_version", {"new_version": name})
         value = await self.post("reset_prefix_cache")
@@ -108,7 +108,7 @@ class VllmControl:
             log.debug("%s did not reset its prefix cache: requests are running", self.label)
 
     async def checksums(self) -> dict[str, str]:
-        """SHA-256 of every tensor, by vLLM's own checker."""
+        """SHA-256 of every tensor, from vLLM's own checker."""
         value = await self.post("weight_checker", {"action": "checksum"})
         found = value.get("checksums") if isinstance(value, dict) else None
         if not isinstance(found, dict) or not all(type(one) is str for one in found.values()):
@@ -151,7 +151,7 @@ class VllmControl:
 
 
 async def all_done(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """Results of all; waits for all of them, then raises the first error if there is one."""
+    """Wait for all coroutines; return their results, or raise the first error."""
     outcomes = await asyncio.gather(*work, return_exceptions=True)
     results: list[T] = []
     for outcome in outcomes:
@@ -163,7 +163,7 @@ async def all_done(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
 
 @asynccontextmanager
 async def paused(controls: Sequence[VllmControl]) -> AsyncIterator[None]:
-    """Freeze all servers for the time of a block; they go on whatever happens in it."""
+    """Freeze all servers during a block; they resume whatever happens in it."""
     try:
         await all_done([control.pause() for control in controls])
         yield

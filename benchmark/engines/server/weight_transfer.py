@@ -20,7 +20,7 @@ from tasks.errors import UserError
 
 
 class WeightTransfer(ABC):
-    """Brings weights to servers.
+    """Sends weights to servers.
 
     Args:
         model: Folder of the model that the servers were started with, for the names and shapes of
@@ -35,7 +35,7 @@ class WeightTransfer(ABC):
         """The model's tensors.
 
         Raises:
-            UserError: `model` holds no model.
+            UserError: `model` contains no model.
         """
         if self._layout is None:
             self._layout = read_layout(self._model)
@@ -45,8 +45,8 @@ class WeightTransfer(ABC):
         """Do what can be done while the servers still generate.
 
         Args:
-            weights: A tensor for every name, tied ones included.
-            version: Their number.
+            weights: A tensor for every name, including tied ones.
+            version: Their version.
 
         Raises:
             UserError: The weights cannot be sent; nothing was changed.
@@ -56,34 +56,34 @@ class WeightTransfer(ABC):
     async def send(
         self, servers: Sequence[VllmControl], weights: Mapping[str, torch.Tensor], version: int
     ) -> None:
-        """Replace the weights of servers that are paused.
+        """Replace the weights of paused servers.
 
         Args:
-            servers: All of them.
-            weights: As given to `prepare`.
+            servers: All servers.
+            weights: The weights given to `prepare`.
             version: Likewise.
 
         Raises:
-            EngineDown: A server did not take them.
+            EngineDown: A server did not load them.
         """
 
     async def clear(self, version: int) -> None:
-        """Delete what `prepare` left, also if it failed; called once per `prepare`."""
+        """Delete what `prepare` left, even if it failed; called once per `prepare`."""
 
     async def close(self) -> None:
-        """Free what the transfer holds."""
+        """Free the transfer's resources."""
 
 
 class FolderTransfer(WeightTransfer):
     """Writes a safetensors file and has every server read it.
 
-    Works wherever trainer and servers see one folder under one path: on one machine (best in
-    memory, `/dev/shm/...`) or on a shared file system. The file is complete before a server hears
-    of it and is deleted when all have read it. Run with servers on CPUs; not with CUDA.
+    Works if trainer and servers see a folder under the same path: on one machine (best in memory,
+    `/dev/shm/...`) or on a shared file system. The file is complete before servers are told to read
+    it, and is deleted when all have. Run with servers on CPUs; not with CUDA.
 
     Args:
         model: See `WeightTransfer`.
-        folder: Where the files go; created if it is not there.
+        folder: Folder for the files; created if missing.
     """
 
     def __init__(self, model: Path, folder: Path) -> None:

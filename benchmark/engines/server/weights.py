@@ -19,10 +19,10 @@ class ServerWeights:
     """Keeps the weights of all servers the same.
 
     Args:
-        transfer: How new weights reach the servers; None if they stay as they are.
+        transfer: How new weights reach the servers; None for fixed weights.
 
     Attributes:
-        version: Number of the present weights.
+        version: Version of the current weights.
     """
 
     def __init__(self, transfer: "WeightTransfer | None") -> None:
@@ -34,24 +34,24 @@ class ServerWeights:
 
     @property
     def cache_salt(self) -> str | None:
-        """Keeps keys and values of one set of weights away from requests under another."""
+        """Cache salt that separates cached keys and values of different weights."""
         return f"weights-{self._updates}" if self._updates else None
 
     def check_usable(self) -> None:
-        """Refuse requests while nobody knows which weights would answer.
+        """Refuse requests while it is unknown which weights would answer.
 
         Raises:
-            UserError: A server holds the weights of another training.
+            UserError: A server has the weights of another training run.
             EngineDown: An update failed.
         """
         if self._refusal is not None:
             raise self._refusal
 
     async def first_look(self, servers: Sequence[VllmControl], vllm: bool) -> None:
-        """Look whether all servers take new weights, if they will have to.
+        """Check that all servers accept new weights, if they will have to.
 
         Args:
-            servers: All of them.
+            servers: All servers.
             vllm: Whether they are vLLM.
 
         Raises:
@@ -98,7 +98,7 @@ class ServerWeights:
     ) -> None:
         try:
             async with paused(servers):
-                # What is sent from here on waits, and starts under the new weights.
+                # Requests sent from here on wait, and start under the new weights.
                 self._updates += 1
                 self.version = version
                 await transfer.send(servers, complete, version)
@@ -117,7 +117,7 @@ class ServerWeights:
             limit: Seconds to wait.
 
         Raises:
-            RetryableError: It has others, or does not say.
+            RetryableError: It has others, or does not report them.
         """
         if self._updates:
             name = await server.version(limit)
@@ -125,6 +125,6 @@ class ServerWeights:
                 raise RetryableError(f"it came back with different weights ({name!r})")
 
     async def close(self) -> None:
-        """Free what the transfer holds."""
+        """Free the transfer's resources."""
         if self._transfer is not None:
             await self._transfer.close()

@@ -1,12 +1,12 @@
 """The decoding loop of the transformers engine: KV memory in slots, per-request seeds.
 
-`generate` of transformers has no seed per row, computes log-probabilities at a high price, and
-keeps a batch together until its longest response ends. Here every running response owns one slot
-(a row of the KV memory, its tokens from column 0 on); a finished response gives its slot up and a
+transformers' `generate` has no per-row seeds, computes log-probabilities at a high cost, and keeps
+a batch together until its longest response ends. Here every running response owns one slot (a row
+of the KV memory, its tokens starting at column 0); a finished response frees its slot, and a
 waiting one takes it in the next step.
 
-A new prompt is prefilled without its last token: that token is the first one that the row feeds
-to the common decode step, so that log-probabilities come from one place only.
+A new prompt is prefilled without its last token, which is the first token that the row feeds to the
+common decode step, so that log-probabilities come from one place only.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,15 +27,15 @@ from benchmark.engines.transformers.tree_attention import takes_trees
 from tasks.errors import UserError
 
 PREFILL_TOKENS = {"cpu": 512, "cuda": 16_384}
-"""About the tokens, padding included, of one prefill pass. On a CPU a small pass stays in the
-processor's caches (0.34M parameters, prompts of 250 tokens, one thread: 4.4 ms a prompt in passes
-of two or three prompts, 6.3 ms in one of 64)."""
+"""Approximate tokens per prefill pass, padding included. On a CPU a small pass fits the processor's
+caches (0.34M parameters, prompts of 250 tokens, one thread: 4.4 ms per prompt in passes of two or
+three prompts, 6.3 ms in one of 64)."""
 PACKED_TOKENS = 2_048
-"""Likewise, of one pass over packed prompts."""
+"""The same for a pass over packed prompts."""
 COLDEST = 1e-5
-"""Lower temperatures are greedy decoding: in float32 they may be 0."""
+"""Lower temperatures mean greedy decoding: in float32 they may become 0."""
 PREFIX_KEY = 32
-"""Prompts that agree in so many first tokens are taken to begin with the same instructions."""
+"""Prompts that agree in this many first tokens are assumed to start with the same instructions."""
 MAX_PREFIXES = 16
 
 
@@ -44,16 +44,17 @@ class BatchRow:
     """A running response.
 
     Attributes:
-        owner: Whatever the caller wants back with the completion.
+        owner: Any object that the caller gets back with the completion.
         pending: Token that the next step feeds.
-        length: Tokens whose keys and values are in the slot.
-        sampling: How to draw.
-        max_tokens: Longest response.
-        uniforms: One number in [0, 1) per token that may be drawn; empty for greedy decoding.
+        length: Number of tokens whose keys and values are in the slot.
+        sampling: Sampling settings.
+        max_tokens: Maximum response length.
+        uniforms: One number in [0, 1) per token to sample; empty for greedy decoding.
         response: Tokens so far.
         log_probs: Their log-probabilities.
-        first_version: Version of the weights that drew the first token.
-        shift: Added to a token's column for its position: images take fewer positions than tokens.
+        first_version: Version of the weights that sampled the first token.
+        shift: Added to a token's column to get its position: images take fewer positions than
+            tokens.
     """
 
     owner: Any
@@ -78,14 +79,14 @@ def uniforms(seed: int, count: int) -> list[float]:
 def draw(logits: torch.Tensor, sampling: Sampling, numbers: Sequence[float]) -> torch.Tensor:
     """Choose one token per row.
 
-    Temperature first, then the `top_k` best tokens, then the smallest set of best tokens whose
-    renormalized probability reaches `top_p`; the token is read off the cumulative distribution
-    at the row's number.
+    Applies temperature, then the `top_k` best tokens, then the smallest set of best tokens whose
+    renormalized probability reaches `top_p`; the row's number selects the token from the cumulative
+    distribution.
 
     Args:
         logits: (rows, vocabulary), float32.
-        sampling: The same for all rows.
-        numbers: One in [0, 1) per row; not read for greedy decoding (below `COLDEST`).
+        sampling: Sampling settings of all rows.
+        numbers: One in [0, 1) per row; unused for greedy decoding (below `COLDEST`).
 
     Returns:
         (rows,) token ids.
@@ -104,7 +105,7 @@ def draw(logits: torch.Tensor, sampling: Sampling, numbers: Sequence[float]) -> 
         weights = weights * (weights.cumsum(-1) - weights < sampling.top_p)
     cumulative = weights.cumsum(-1)
     points = torch.tensor(numbers, dtype=torch.float64, device=logits.device)[:, None]
-    # `right=True` takes the first entry above the point: never one of weight 0.
+    # `right=True` selects the first entry above the point, never one with weight 0.
     chosen = torch.searchsorted(cumulative, points * cumulative[:, -1:], right=True)
     chosen.clamp_(max=logits.shape[-1] - 1 if order is None else order.shape[-1] - 1)
     return (chosen if order is None else order.gather(-1, chosen)).squeeze(-1)
@@ -116,13 +117,13 @@ class Decoder:
     Args:
         model: A causal language model, in evaluation mode.
         stop_ids: Tokens that end a response.
-        max_batch: Slots.
+        max_batch: Number of slots.
 
     Attributes:
         version: Version of the model's weights.
 
     Raises:
-        UserError: The model's layers keep something else than keys and values of tokens.
+        UserError: The model's layers store something other than keys and values of tokens.
     """
 
     def __init__(self, model: PreTrainedModel, stop_ids: frozenset[int], max_batch: int) -> None:
@@ -135,21 +136,21 @@ class Decoder:
         self._layers = [SlotLayer(max_batch) for _ in self._kinds]
         self._cache = DynamicCache()
         self._cache.layers = list(self._layers)
-        # What prompts share, one for each beginning of `PREFIX_KEY` tokens.
+        # Shared prefixes of prompts, by their first `PREFIX_KEY` tokens.
         self._prefixes: dict[tuple[int, ...], Prefix] = {}
-        # Of a packed prompt only the beginning may be shared, so no layer may have a window.
+        # Packed prompts share only their beginning, so no layer may have a window.
         self._packs = model.device.type == "cpu" and takes_trees(model)
         if model.config._attn_implementation == "sdpa":
             model.set_attn_implementation(ATTENTION)
 
     @property
     def free(self) -> int:
-        """Slots that are not taken."""
+        """Number of free slots."""
         return self.max_batch - len(self.rows)
 
     @torch.inference_mode()
     def admit(self, rows: Sequence[BatchRow], prompts: Sequence[Sequence[int]]) -> None:
-        """Prefill new rows; no more than `free` of them."""
+        """Prefill new rows, at most `free` of them."""
         families: dict[tuple[int, ...], list[tuple[BatchRow, Sequence[int]]]] = {}
         for row, prompt in zip(rows, prompts, strict=True):
             families.setdefault(tuple(prompt[:PREFIX_KEY]), []).append((row, prompt))
@@ -172,7 +173,7 @@ class Decoder:
         prompts: Sequence[Sequence[int]],
         prompt_images: Sequence[PromptImages],
     ) -> None:
-        """Prefill new rows whose prompts have images; nothing is shared between them."""
+        """Prefill new rows whose prompts have images, without shared prefixes."""
         for group in by_shape(prompts, prompt_images):
             chosen = [prompts[number] for number in group]
             kept, shifts = prefill_images(
@@ -185,7 +186,7 @@ class Decoder:
                 self.rows.append(rows[number])
 
     def forget_prefixes(self) -> None:
-        """Drop the prefixes that prompts share. To be called when weights change."""
+        """Drop shared prefixes; call this when weights change."""
         self._prefixes.clear()
 
     @torch.no_grad()
@@ -194,7 +195,7 @@ class Decoder:
 
         Args:
             weights: A tensor for every name of the model's state dict (`WeightLayout.complete`).
-            version: Their number.
+            version: Their version.
         """
         for name, tensor in self.model.state_dict(keep_vars=True).items():
             tensor.copy_(weights[name])
@@ -202,9 +203,10 @@ class Decoder:
         self.forget_prefixes()
 
     def _shared_prefix(self, key: tuple[int, ...], prompts: Sequence[Sequence[int]]) -> "Prefix":
-        """What all prompts of this key have had in common so far, without anyone's last token.
+        """The prefix shared by all prompts of this key so far, without any prompt's last token.
 
-        The first prompts of a key set it, and later ones can only shorten it: no second pass.
+        The first prompts of a key set it, and later ones can only shorten it, so it is computed
+        once.
         """
         prefix = self._prefixes.get(key)
         ids = prefix.ids if prefix else tuple(prompts[0][:-1])
@@ -226,12 +228,12 @@ class Decoder:
         return prefix
 
     def _prefill(self, group: Sequence[tuple[BatchRow, Sequence[int]]], prefix: "Prefix") -> None:
-        """Fill the next free slots with all of the prompts but their last tokens."""
+        """Fill the next free slots with the prompts, except for their last tokens."""
         start = prefix.length
         length = max(len(prompt) for _, prompt in group) - 1 - start
         cache = prefix.cache(len(group))
         if length:
-            # Padding on the right needs no mask: no real token looks at it.
+            # Padding on the right needs no mask: no real token attends to it.
             padded = [[*p[start:-1], *[0] * (length + start + 1 - len(p))] for _, p in group]
             positions = torch.arange(start, start + length, device=self.model.device)[None]
             self.model(
@@ -249,7 +251,7 @@ class Decoder:
     def _prefill_packed(
         self, family: Sequence[tuple[BatchRow, Sequence[int]]], prefix: "Prefix"
     ) -> None:
-        """The same by passes over packed trees: prompts share more than what all begin with."""
+        """The same with packed trees, in which prompts share more than their common prefix."""
         start = prefix.length
         rests = [np.array(prompt[start:-1], np.int32) for _, prompt in family]
         ordered = by_prefix(rests)
@@ -278,10 +280,10 @@ class Decoder:
     def _filled(
         self, cache: DynamicCache, fed: int
     ) -> Iterator[tuple[SlotLayer, tuple[torch.Tensor, torch.Tensor]]]:
-        """Every layer with what a cache keeps for it; nothing where no token was fed.
+        """Every layer with its keys and values in a cache; nothing if no token was fed.
 
         Raises:
-            UserError: Some layers have kept nothing.
+            UserError: Some layers have stored nothing.
         """
         kept = contents(cache)
         if fed and len(kept) != len(self._layers):
@@ -293,7 +295,7 @@ class Decoder:
 
     @torch.inference_mode()
     def step(self) -> list[tuple[BatchRow, Completion]]:
-        """Give every running response one more token; return those that ended."""
+        """Extend every running response by one token; return those that ended."""
         logits = self._forward()
         tokens = self._choose(logits)
         log_probs = logits.log_softmax(-1).gather(-1, tokens[:, None]).squeeze(-1)
@@ -320,7 +322,7 @@ class Decoder:
 
     @torch.inference_mode()
     def drop(self, slots: Sequence[int]) -> None:
-        """Give slots up; the last rows move into the holes."""
+        """Free slots; the last rows move into the gaps."""
         gone = set(slots)
         left = len(self.rows) - len(gone)
         holes = sorted(slot for slot in gone if slot < left)
@@ -356,11 +358,11 @@ class Decoder:
         return logits[:, -1].float()
 
     def _masks(self, positions: torch.Tensor, width: int) -> torch.Tensor | dict[str, torch.Tensor]:
-        """Masks that are added to the scores, by kind where layers differ.
+        """Masks to add to the scores, by kind if layers differ.
 
         Args:
-            positions: (rows or 1, queries) of the tokens that are fed.
-            width: Columns in use.
+            positions: (rows or 1, queries) positions of the fed tokens.
+            width: Number of columns in use.
 
         Returns:
             (rows or 1, 1, queries, width).
@@ -377,7 +379,7 @@ class Decoder:
         return masks if len(masks) > 1 else next(iter(masks.values()))
 
     def _choose(self, logits: torch.Tensor) -> torch.Tensor:
-        """(rows,) tokens; rows of equal sampling are drawn together."""
+        """(rows,) tokens; rows with equal sampling settings are sampled together."""
         groups: dict[Sampling, list[int]] = {}
         for slot, row in enumerate(self.rows):
             groups.setdefault(row.sampling, []).append(slot)

@@ -35,21 +35,21 @@ log = logging.getLogger(__name__)
 class TransformersEngine(WorkerEngine):
     """Generates with `transformers`; requests join the running batch between two tokens.
 
-    Greedy decoding and seeded draws depend on the request alone, up to the rounding of batched
+    Greedy decoding and seeded sampling depend only on the request, up to the rounding of batched
     floating-point sums.
 
     Args:
         folder: Model folder: configuration, safetensors weights, tokenizer with chat template.
-        dtype: `auto` is float32 on a CPU, and on CUDA the checkpoint's own type (bfloat16 where
-            that is float32).
-        device: `auto` is CUDA where there is one.
-        max_batch: Responses that run at once; further requests wait.
+        dtype: `auto` is float32 on a CPU, and on CUDA the checkpoint's own type (bfloat16 if that
+            is float32).
+        device: `auto` is CUDA if available.
+        max_batch: Maximum concurrent responses; further requests wait.
         deterministic: See `WorkerEngine`.
         chat: See `WorkerEngine`.
-        lora: An adapter that is merged into the weights.
+        lora: An adapter to merge into the weights.
 
     Raises:
-        UserError: `dtype`, `device` or `max_batch` is not one of those.
+        UserError: `dtype`, `device` or `max_batch` is invalid.
     """
 
     name = "transformers"
@@ -76,7 +76,7 @@ class TransformersEngine(WorkerEngine):
         self._dtype = dtype
         self._device = device
         self._device_name = ""
-        # A process of several has its own GPU, and the thread that decodes would take the first.
+        # With several processes, each has its own GPU, but the decoding thread would use the first.
         self._gpu = torch.cuda.current_device() if torch.cuda.is_available() else None
         self._max_batch = max_batch
         self._queue: deque[Ticket] = deque()
@@ -103,7 +103,7 @@ class TransformersEngine(WorkerEngine):
         elif self._device == "cuda" and not torch.cuda.is_available():
             raise UserError("device cuda was requested, but torch finds no CUDA device")
         if self._device == "cpu" and "OMP_NUM_THREADS" not in os.environ:
-            # Small models lose by more threads as soon as anything else runs on the machine.
+            # With more threads, small models get slower as soon as anything else runs.
             torch.set_num_threads(1)
         if self._device == "cuda":
             torch.cuda.set_device(self._gpu)
@@ -134,7 +134,7 @@ class TransformersEngine(WorkerEngine):
         assert decoder is not None
         self._queue.extend(arrived)
         if self._deterministic and not decoder.rows:
-            # What was played before decides how prompts are split, and with it the last digits.
+            # Earlier requests determine how prompts are split, and thereby the last digits.
             decoder.forget_prefixes()
         decoder.drop([i for i, row in enumerate(decoder.rows) if not row.owner.wanted])
         admitted: list[Ticket] = []
@@ -188,7 +188,7 @@ def load_model(folder: Path, dtype: str, device: str) -> PreTrainedModel:
     """Load a causal or vision-language model from a folder, in evaluation mode.
 
     Args:
-        folder: Checked by `check_folder` before.
+        folder: A folder that `check_folder` has checked.
         dtype: `auto`, or the name of a torch type.
         device: `cpu` or `cuda`.
 
@@ -237,17 +237,17 @@ def load_model(folder: Path, dtype: str, device: str) -> PreTrainedModel:
 
 
 def try_decoding(model: PreTrainedModel, context: int) -> None:
-    """Decode two tokens of two prompts that share their beginning; the model stays as it was.
+    """Test a model by decoding two tokens of two prompts with a shared prefix.
 
     Args:
-        model: In evaluation mode, on its device.
-        context: Its longest prompt and response together, in tokens.
+        model: In evaluation mode, on its device; left unchanged.
+        context: Its context length in tokens.
 
     Raises:
-        UserError: The model's layers do not work with the memory and the masks of this engine.
+        UserError: The model's layers do not work with this engine's KV memory and masks.
     """
     before = model.config._attn_implementation
-    # They must differ before their last tokens, which are fed by the first step.
+    # The prompts must differ before their last tokens, which the first step feeds.
     shared = [1] * min(PREFIX_KEY, max(context - 5, 0))
     prompts = [[*shared, *tail][: max(context - 2, 1)] for tail in ((0, 0), (1, 1, 1))]
     try:
@@ -261,22 +261,22 @@ def try_decoding(model: PreTrainedModel, context: int) -> None:
     except (UserError, MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:  # an architecture may fail in any of its operations
-        if "can't allocate memory" in str(error):  # the CPU's allocator has no error of its own
+        if "can't allocate memory" in str(error):  # the CPU allocator has no error class
             raise
         raise UserError(
             f"the transformers engine cannot run {type(model).__name__} "
             f"({type(error).__name__}: {first_line(error)}); use --engine vllm"
         ) from error
     finally:
-        # A decoder sees from it how it can work.
+        # The decoder derives its mode from it.
         model.set_attn_implementation(before)
 
 
 def context_of(model: PreTrainedModel) -> int:
-    """Longest prompt and response together, in tokens.
+    """Context length (prompt and response together) in tokens.
 
     Raises:
-        UserError: The configuration does not say.
+        UserError: The configuration does not state it.
     """
     config = model.config.get_text_config(decoder=True)
     context = getattr(config, "max_position_embeddings", None)
@@ -286,10 +286,10 @@ def context_of(model: PreTrainedModel) -> int:
 
 
 def decodable_context(model: PreTrainedModel) -> int:
-    """The same, as far as an answer depends on its own prompt alone.
+    """The context length within which an answer depends only on its own prompt.
 
-    Models with LongRoPE have other frequencies beyond their original context, for all rows of a
-    batch: here they end there.
+    Models with LongRoPE switch frequencies beyond their original context, for all rows of a batch,
+    so they are limited to it.
 
     Raises:
         UserError: See `context_of`.

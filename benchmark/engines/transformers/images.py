@@ -9,24 +9,24 @@ from benchmark.engines.core.vision import PromptImages
 from benchmark.engines.transformers.slots import contents
 
 TOGETHER = 8
-"""Prompts of one pass, at most."""
+"""Maximum prompts per pass."""
 
 
 def sampled_token(token: int) -> int:
-    """How a placeholder that a policy sampled is written in `input_ids`: it shows no image.
+    """The `input_ids` value of a placeholder that a policy sampled, which shows no image.
 
-    Models take every placeholder for a part of an image; see `embed_sampled_placeholders`.
+    Models treat every placeholder as a part of an image; see `embed_sampled_placeholders`.
     """
     return -1 - token
 
 
 def token_ids(ids: torch.Tensor) -> torch.Tensor:
-    """`input_ids` as a tokenizer knows them: a `sampled_token` is the placeholder."""
+    """Convert `input_ids` to tokenizer ids: a `sampled_token` becomes the placeholder."""
     return torch.where(ids < 0, -1 - ids, ids)
 
 
 def embed_sampled_placeholders(model: torch.nn.Module) -> None:
-    """Let a model read `sampled_token`: it gets the token's own embedding, as in decoding.
+    """Make a model read `sampled_token` with the token's own embedding, as in decoding.
 
     Args:
         model: A vision-language model of transformers, or its body.
@@ -42,7 +42,7 @@ def embed_sampled_placeholders(model: torch.nn.Module) -> None:
 def by_shape(
     prompts: Sequence[Sequence[int]], prompt_images: Sequence[PromptImages]
 ) -> list[list[int]]:
-    """Numbers of prompts that can be fed together: of one length, with images in one place."""
+    """Numbers of prompts that can be fed together: of equal length, with images in equal places."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for number, (prompt, images) in enumerate(zip(prompts, prompt_images, strict=True)):
         places = (place for place, token in enumerate(prompt) if token == images.image_token)
@@ -57,16 +57,16 @@ def by_shape(
 def prefill_images(
     model: PreTrainedModel, prompts: Sequence[Sequence[int]], prompt_images: Sequence[PromptImages]
 ) -> tuple[list[tuple[torch.Tensor, torch.Tensor]], list[int]]:
-    """Keys and values of all of the prompts but their last tokens, which are texts.
+    """Keys and values of the prompts without their last tokens, which are text.
 
     Args:
         model: A vision-language model.
-        prompts: As `by_shape` has them.
+        prompts: Prompts that `by_shape` groups together.
         prompt_images: Their images.
 
     Returns:
-        (keys, values) of every layer, and for each prompt what is to be added to the column of a
-        later token for its position.
+        (keys, values) of every layer, and for each prompt the offset from a later token's column to
+        its position.
     """
     ids = torch.tensor([list(prompt[:-1]) for prompt in prompts], device=model.device)
     cache = DynamicCache()
@@ -82,12 +82,12 @@ def prefill_images(
 def image_inputs(
     model: PreTrainedModel, ids: torch.Tensor, prompt_images: Sequence[PromptImages]
 ) -> dict[str, torch.Tensor]:
-    """What a model's `forward` takes for prompts with images.
+    """Arguments of a model's `forward` for prompts with images.
 
     Args:
-        model: For its device and type.
-        ids: (prompts, tokens), placeholders written out.
-        prompt_images: The images, of one prompt after the other.
+        model: The model, for its device and type.
+        ids: (prompts, tokens), with expanded placeholders.
+        prompt_images: The images, prompt by prompt.
     """
     joined = {
         name: torch.cat(

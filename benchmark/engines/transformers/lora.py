@@ -19,11 +19,11 @@ def merged(model: "PreTrainedModel", adapter: Adapter) -> "PreTrainedModel":
     """Add an adapter's updates to the weights of its base.
 
     Args:
-        model: The base; it is changed.
+        model: The base model; modified in place.
         adapter: The adapter.
 
     Raises:
-        UserError: peft is not installed, or the adapter is not one of this model.
+        UserError: peft is not installed, or the adapter does not belong to this model.
     """
     if find_spec("peft") is None:
         raise UserError(f"--lora with the transformers engine needs peft: {install_text('lora')}")
@@ -31,7 +31,7 @@ def merged(model: "PreTrainedModel", adapter: Adapter) -> "PreTrainedModel":
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what matters of them is checked below
+            warnings.simplefilter("ignore")  # the relevant problems are checked below
             config = LoraConfig.from_pretrained(str(adapter.path))
             config.inference_mode = True
             wrapped = PeftModel(model, config, _NAME)

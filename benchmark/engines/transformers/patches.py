@@ -1,7 +1,7 @@
-"""Patch embeddings as products of matrices.
+"""Patch embeddings as matrix products.
 
-A vision model embeds patches by a convolution whose kernel is a whole patch, so that each gets one
-product. On CPUs, PyTorch's convolution takes six times as long as the product for it, forward and
+A vision model embeds patches with a convolution whose kernel is a whole patch, which is one product
+per patch. On CPUs, PyTorch's convolution takes six times as long as a matrix product, forward and
 backward (one core, 2,304 patches of 32 x 32 pixels: 0.16 s against 0.03 s).
 """
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class PatchProduct(nn.Conv3d):
-    """A convolution over inputs as large as its kernel; its weights keep their names and shapes."""
+    """A convolution over kernel-sized inputs; its weights keep their names and shapes."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """Embed patches.
 
         Args:
-            input: (patches, channels, time, height, width), the last three as the kernel has them.
+            input: (patches, channels, time, height, width), the last three as in the kernel.
 
         Returns:
             (patches, values, 1, 1, 1).
@@ -33,7 +33,7 @@ class PatchProduct(nn.Conv3d):
 def embed_by_products(model: "PreTrainedModel") -> None:
     """Replace the convolution of a model's patch embedding, if it has one.
 
-    The results are equal up to the order of sums.
+    The results are equal up to summation order.
     """
     patches = getattr(getattr(model.base_model, "visual", None), "patch_embed", None)
     embedding = getattr(patches, "proj", None)

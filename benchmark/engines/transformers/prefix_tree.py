@@ -1,9 +1,9 @@
 """Packs token sequences as a prefix tree: shared prefixes are stored once.
 
-Rows of a rollout share instructions, task texts, and often whole prompts. Packed in this way, a
-token that many rows begin with is computed once, and nothing is padded. The packed order is
-depth-first, so that whatever follows on a node is one contiguous range behind it; that is all that
-attention has to know (`tree_attention`).
+Rows of a rollout share instructions, task texts, and often whole prompts. Packed this way, a shared
+prefix token is computed once, and nothing is padded. The packed order is depth-first, so all
+descendants of a node form one contiguous range after it; this is all that attention has to know
+(`tree_attention`).
 """
 
 from collections.abc import Sequence
@@ -17,12 +17,13 @@ import torch
 Ids = npt.NDArray[np.integer]
 
 GRAIN = 16
-"""Sequences part at multiples of this number of tokens: a shorter node costs more than it saves."""
+"""Sequences split only at multiples of this number of tokens: shorter nodes cost more than they
+save."""
 IMAGES = 2**30
-"""Numbers from here on stand for the tokens of an image, one number for all of them."""
+"""Numbers from here on stand for images: all tokens of an image have the same number."""
 LONGEST_NODE = 128
-"""Longer nodes are cut into chains, because the attention kernel of CPUs computes the upper half
-of a causal block, too."""
+"""Longer nodes are split into chains, because the CPU attention kernel also computes the upper half
+of a causal block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +32,10 @@ class PrefixTree:
 
     Attributes:
         ids: (N,) tokens, depth-first.
-        positions: (N,) place of each token within its sequences.
+        positions: (N,) position of each token within its sequences.
         nodes: (nodes, 3): a node's tokens are `begin` to `end`, those of all nodes below it `end`
-            to `last`. A token sees the tokens of its own node up to itself, and the nodes above.
-        places: For each sequence, (length,) where its tokens are.
+            to `last`. A token attends to its own node up to itself, and to the nodes above.
+        places: For each sequence, (length,) indices of its tokens.
     """
 
     ids: torch.Tensor
@@ -44,13 +45,13 @@ class PrefixTree:
 
 
 def by_prefix(sequences: Sequence[Ids]) -> list[int]:
-    """Numbers of the sequences in lexicographic order, in which neighbors share the most."""
+    """Numbers of the sequences in lexicographic order, so that neighbors share the most."""
     keys = [sequence.astype(">u4").tobytes() for sequence in sequences]
     return sorted(range(len(keys)), key=lambda number: (keys[number], number))
 
 
 def shared_tokens(first: Ids, second: Ids) -> int:
-    """Leading tokens that two sequences share in a tree: a multiple of `GRAIN`, or whole images."""
+    """Number of leading tokens that two sequences share: a multiple of `GRAIN`, or whole images."""
     length = min(len(first), len(second))
     differ = np.flatnonzero(first[:length] != second[:length])
     agree = int(differ[0]) if len(differ) else length
@@ -61,12 +62,12 @@ def shared_tokens(first: Ids, second: Ids) -> int:
 
 
 def take(sequences: Sequence[Ids], ordered: Sequence[int], tokens: int) -> int:
-    """How many of the first sequences make a tree of at most so many tokens, but at least one.
+    """How many of the first sequences form a tree of at most `tokens` tokens, but at least one.
 
     Args:
         sequences: All sequences.
-        ordered: Numbers of those that are left, as `by_prefix` has them.
-        tokens: Limit of the packed tokens.
+        ordered: Numbers of the remaining ones, in the order of `by_prefix`.
+        tokens: Maximum packed tokens.
     """
     count = len(sequences[ordered[0]])
     for taken, (one, other) in enumerate(pairwise(ordered), 1):

@@ -30,8 +30,8 @@ def grouped_attention(
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """SDPA that does not copy keys and values once per query head when there is a mask.
 
-    The query heads that share a key head are laid out as further queries of one head; each has
-    its own row of the mask, so that the result is the same.
+    The query heads that share a key head become further queries of one head; each has its own row
+    of the mask, so the result is the same.
 
     Args:
         module: The attention layer.
@@ -41,7 +41,7 @@ def grouped_attention(
         attention_mask: (rows, 1, queries, columns), added to the scores; None is causal, and
             integers are the nodes of a tree.
         scaling: Factor of the scores.
-        **kwargs: As `sdpa_attention_forward` takes them.
+        **kwargs: Arguments of `sdpa_attention_forward`.
 
     Returns:
         (rows, queries, heads, head size), and None for the attention weights.
@@ -76,7 +76,7 @@ class SlotLayer(DynamicLayer):
         self.width = 0
 
     def admit(self, first: int, keys: torch.Tensor, values: torch.Tensor) -> None:
-        """Put the prefilled keys and values of new rows into slots `first`, `first + 1`, ..."""
+        """Write the prefilled keys and values of new rows to slots `first`, `first + 1`, ..."""
         rows, _, length, _ = keys.shape
         self._reserve(keys, length)
         assert self.keys is not None and self.values is not None
@@ -86,13 +86,13 @@ class SlotLayer(DynamicLayer):
     def admit_packed(
         self, first: int, keys: torch.Tensor, values: torch.Tensor, places: Sequence[torch.Tensor]
     ) -> None:
-        """Put the keys and values of packed prompts into slots `first`, `first + 1`, ...
+        """Write the keys and values of packed prompts to slots `first`, `first + 1`, ...
 
         Args:
             first: Slot of the first prompt.
             keys: (1, key heads, tokens, head size).
             values: Like `keys`.
-            places: For each prompt, where its tokens are.
+            places: For each prompt, the indices of its tokens.
         """
         self._reserve(keys, max(len(own) for own in places))
         assert self.keys is not None and self.values is not None
@@ -109,7 +109,7 @@ class SlotLayer(DynamicLayer):
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Write one token per row at its own column; give back all columns in use."""
+        """Write one token per row at its own column; return all columns in use."""
         self._reserve(key_states, self.width)
         assert self.keys is not None and self.values is not None
         self.keys[self.rows, :, self.columns] = key_states[:, :, 0]
@@ -124,7 +124,7 @@ class SlotLayer(DynamicLayer):
         columns = -(-max(width, have + have // 2) // COLUMN_STEP) * COLUMN_STEP
         shape = (self.slots, like.shape[1], columns, like.shape[3])
         for name in ("keys", "values"):
-            # Columns that were never written are masked, but 0 * NaN would still be NaN.
+            # Unwritten columns are masked, but 0 * NaN would still be NaN.
             memory = torch.zeros(shape, dtype=like.dtype, device=like.device)
             old = getattr(self, name)
             if old is not None:
@@ -135,7 +135,7 @@ class SlotLayer(DynamicLayer):
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """Tokens that many prompts begin with, and their keys and values.
+    """A prefix shared by many prompts, with its keys and values.
 
     Attributes:
         ids: The tokens; empty for no prefix.
@@ -151,7 +151,7 @@ class Prefix:
         return len(self.ids)
 
     def cache(self, rows: int) -> DynamicCache:
-        """A cache that begins with the prefix in each of `rows` rows."""
+        """A cache that starts with the prefix in each of `rows` rows."""
         expanded = [
             (k.expand(rows, -1, -1, -1), v.expand(rows, -1, -1, -1)) for k, v in self.layers
         ]

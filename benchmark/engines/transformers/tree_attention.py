@@ -1,9 +1,9 @@
 """Exact attention over sequences packed as a prefix tree, on a CPU.
 
-Every node is looked at twice: by its own tokens (causal) and by all that stand below it, which are
-one contiguous range. Results over parts of the keys are joined by their log-sum-exps, as in flash
+Every node is attended to twice: by its own tokens (causal) and by all tokens below it, which are
+one contiguous range. Results over parts of the keys are merged by their log-sum-exps, as in flash
 attention (Dao et al., arXiv 2205.14135) and ring attention (Liu et al., arXiv 2310.01889); the
-backward kernel takes the joined output and log-sum-exp, so that the gradient is exact, too.
+backward kernel uses the merged output and log-sum-exp, so the gradient is exact, too.
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ _flash_backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_bac
 class _TreeAttention(torch.autograd.Function):
     """Takes (1, heads, N, head size) each, and the nodes of `PrefixTree` as a list.
 
-    Keys may be more than queries: what stands before the tree is seen by all of it.
+    There may be more keys than queries: the whole tree attends to keys before it.
     """
 
     @staticmethod
@@ -38,7 +38,7 @@ class _TreeAttention(torch.autograd.Function):
         scale: float | None,
     ) -> Tensor:
         _, heads, tokens, size = query.shape
-        # Tokens before heads: what follows the attention wants it so.
+        # Tokens before heads, as the following layers expect.
         output = query.new_empty(1, tokens, heads, size).transpose(1, 2)
         sums = query.new_empty(1, tokens, heads).transpose(1, 2)
         past = key.shape[2] - tokens
@@ -100,17 +100,17 @@ def tree_attention(
     scaling: float | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention of one packed tree; anything else is left to SDPA.
+    """Attention over one packed tree; anything else is passed to SDPA.
 
     Args:
         module: The attention layer.
         query: (1, heads, N, head size).
-        key: (1, key heads, P + N, head size); the first P are seen by all, without gradients.
+        key: (1, key heads, P + N, head size); all tokens attend to the first P, without gradients.
         value: Like `key`.
-        attention_mask: (1, 1, nodes, 3) integers, `PrefixTree.nodes`: models of transformers hand
-            a mask of four dimensions on as it is. Any other mask means that there is no tree.
+        attention_mask: (1, 1, nodes, 3) integers, `PrefixTree.nodes`: transformers' models pass on
+            a four-dimensional mask unchanged. Any other mask means that there is no tree.
         scaling: Factor of the scores.
-        **kwargs: As `sdpa_attention_forward` takes them.
+        **kwargs: Arguments of `sdpa_attention_forward`.
 
     Returns:
         (1, N, heads, head size), and None for the attention weights.
@@ -129,9 +129,9 @@ def tree_attention(
 
 
 def takes_trees(model: PreTrainedModel) -> bool:
-    """Whether a model can be run on packed trees: nothing but full attention by SDPA, in float32.
+    """Whether a model can run on packed trees: only full attention with SDPA, in float32.
 
-    Parts of an attention are joined by their sums, which half precision does not keep.
+    Attention parts are merged by their log-sum-exps, for which half precision is too coarse.
     """
     if model.dtype not in (torch.float32, torch.float64):
         return False
@@ -140,7 +140,7 @@ def takes_trees(model: PreTrainedModel) -> bool:
 
 
 def use_tree_attention(model: PreTrainedModel) -> None:
-    """Let a model on the CPU take packed trees, if it can."""
+    """Enable packed trees in a model on the CPU, if it supports them."""
     if takes_trees(model):
         model.set_attn_implementation(TREE_ATTENTION)
 

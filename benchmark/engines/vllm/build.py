@@ -1,7 +1,7 @@
-"""Building vLLM's own engine: its environment, its arguments, and what it cannot run.
+"""Builds vLLM's own engine: its environment, its arguments, and checks for what it cannot run.
 
-On a CPU some environment variables must be set before vLLM is imported; what the user has set
-stays:
+On a CPU some environment variables must be set before vLLM is imported; values set by the user
+stay:
 
 | variable | value | why |
 |---|---|---|
@@ -10,11 +10,11 @@ stays:
 | `VLLM_CPU_KVCACHE_SPACE` | 1 to 4 | GiB for keys and values; a quarter of the memory at most |
 | `TORCHDYNAMO_DISABLE` | 1 | no compilation of helpers (2 to 15 s) in the first step |
 
-Everywhere `VLLM_NO_USAGE_STATS=1` (nothing is sent), and `VLLM_LOGGING_LEVEL=ERROR` and
-`TORCH_CPP_LOG_LEVEL=ERROR`, for a quiet terminal. On CUDA the rest is left to vLLM, but for
-`VLLM_ENABLE_V1_MULTIPROCESSING=0` beside a trainer, and `VLLM_WORKER_MULTIPROC_METHOD=spawn`: torch
-was asked for GPUs before vLLM is imported, and a process that is forked after that cannot use one.
-A script that starts this engine therefore needs `if __name__ == "__main__":`.
+Everywhere, `VLLM_NO_USAGE_STATS=1` (nothing is sent), and `VLLM_LOGGING_LEVEL=ERROR` and
+`TORCH_CPP_LOG_LEVEL=ERROR` for a quiet terminal. On CUDA the rest is left to vLLM, except for
+`VLLM_ENABLE_V1_MULTIPROCESSING=0` in a trainer's process, and `VLLM_WORKER_MULTIPROC_METHOD=spawn`:
+torch queries the GPUs before vLLM is imported, and a process forked after that cannot use them. A
+script that starts this engine therefore needs `if __name__ == "__main__":`.
 """
 
 import logging
@@ -35,11 +35,11 @@ from tasks.errors import UserError, suggestion
 from tasks.texts import first_line
 
 BATCHED_TOKENS = 8_192
-"""Least number of tokens in one step on a CPU. A prompt is prefilled whole there: vLLM 0.32.0 dies
-on a seeded request whose prompt is prefilled in two chunks."""
+"""Minimum token budget of one step on a CPU. There, a prompt is prefilled in one piece: vLLM 0.32.0
+crashes on a seeded request whose prompt is prefilled in two chunks."""
 GIB = 2**30
 PROMPT_ROOM: Final = 32_768
-"""Tokens of a prompt that there is always room for, if the model's context has it."""
+"""Prompt tokens that always fit, if the model's context allows."""
 BATCH_INVARIANT: Final = "VLLM_BATCH_INVARIANT"
 _FIXED_ARGS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -57,11 +57,11 @@ _FIXED_ARGS: Final[Mapping[str, str]] = MappingProxyType(
         "logprobs_mode": "",
     }
 )
-"""Arguments with an option of their own, and those that nobody may change."""
+"""Arguments that have their own option, and arguments that may not be changed."""
 
 
 def be_batch_invariant(cuda: bool) -> None:
-    """Choose vLLM's batch-invariant kernels; vLLM reads the variable when it is imported.
+    """Select vLLM's batch-invariant kernels; vLLM reads the variable on import.
 
     Raises:
         UserError: There is no CUDA device, or vLLM was imported without them.
@@ -76,10 +76,10 @@ def be_batch_invariant(cuda: bool) -> None:
 
 
 def check_model_args(model_args: Mapping[str, Any]) -> None:
-    """Refuse what is not to be chosen this way.
+    """Refuse arguments that may not be set this way.
 
     Raises:
-        UserError: An argument has an option of its own or is fixed.
+        UserError: An argument has its own option or is fixed.
     """
     for name in model_args:
         if name in _FIXED_ARGS:
@@ -89,14 +89,14 @@ def check_model_args(model_args: Mapping[str, Any]) -> None:
 
 
 def needed_context(folder: Path, response_room: int) -> dict[str, int]:
-    """The context to reserve: less than the model's own where that is more than can be needed.
+    """The context length to reserve, if less than the model's own is enough.
 
     Args:
-        folder: Checked by `check_folder` before.
-        response_room: Tokens of responses that a prompt may be followed by.
+        folder: A folder that `check_folder` has checked.
+        response_room: Maximum response tokens after a prompt.
 
     Returns:
-        The argument `max_model_len`; nothing for the model's own context.
+        The argument `max_model_len`; empty for the model's own context.
     """
     from transformers import AutoConfig
 
@@ -107,11 +107,11 @@ def needed_context(folder: Path, response_room: int) -> dict[str, int]:
 
 
 def set_environment(cuda: bool, beside_trainer: bool = False) -> None:
-    """Set what vLLM reads from the environment when it is imported; the user's values stay.
+    """Set environment variables that vLLM reads on import; the user's values stay.
 
     Args:
         cuda: Whether there is a CUDA device.
-        beside_trainer: vLLM is in a trainer's process, which gives it tensors.
+        beside_trainer: vLLM is in a trainer's process, which passes it tensors.
     """
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
@@ -129,13 +129,13 @@ def set_environment(cuda: bool, beside_trainer: bool = False) -> None:
 
 
 def process_group() -> dict[str, str]:
-    """What vLLM must know if this process is one of several that a launcher has started.
+    """The argument that vLLM needs in a process that a launcher started with others.
 
-    Each of them has an engine of its own, on its own GPU (`LOCAL_RANK`). vLLM would make a process
-    group for it, and there is one already.
+    Each process has its own engine, on its own GPU (`LOCAL_RANK`). vLLM would create a process
+    group for it, but there already is one.
 
     Returns:
-        The argument `distributed_executor_backend`; nothing for a process that is alone.
+        The argument `distributed_executor_backend`; empty for a single process.
     """
     import torch.distributed as dist
 
@@ -144,11 +144,11 @@ def process_group() -> dict[str, str]:
 
 
 def build_engine(folder: Path, dtype: str, cuda: bool, options: dict[str, Any]) -> Any:
-    """Build vLLM's `LLMEngine` as this engine and its benchmark use it.
+    """Build vLLM's `LLMEngine` for this engine and its benchmark.
 
     Args:
-        folder: Checked by `check_folder` before.
-        dtype: As for `VllmEngine`.
+        folder: A folder that `check_folder` has checked.
+        dtype: See `VllmEngine`.
         cuda: Whether there is a CUDA device.
         options: Further arguments of `EngineArgs`.
 
@@ -190,12 +190,12 @@ def build_engine(folder: Path, dtype: str, cuda: bool, options: dict[str, Any]) 
         if name not in known:
             raise UserError(f"--model-args: vLLM has no argument {name!r}{suggestion(name, known)}")
     try:
-        # Batches as the `LLM` class would size them, for throughput.
+        # Use the batch sizes of the `LLM` class, for throughput.
         return LLMEngine.from_engine_args(EngineArgs(**arguments), UsageContext.LLM_CLASS)
     except (ValueError, NotImplementedError) as error:
         raise UserError(f"vLLM cannot run {folder}: {complaint(error)}") from error
     except RuntimeError as error:
-        # Out of memory, or a process of vLLM's own that has ended: of that only a log says why.
+        # Out of memory, or one of vLLM's processes exited, and only the log says why.
         raise UserError(
             f"vLLM did not start with {folder}: {first_line(error)}; if the log above is about "
             "memory, lower --max-model-len or --gpu-memory-utilization, or raise "
@@ -204,10 +204,10 @@ def build_engine(folder: Path, dtype: str, cuda: bool, options: dict[str, Any]) 
 
 
 def check_installed() -> None:
-    """Refuse vLLM where it is missing, or would leave GPUs alone.
+    """Refuse vLLM if it is missing or would leave GPUs unused.
 
     Raises:
-        UserError: It is not installed, or there are GPUs and it is the build for CPUs.
+        UserError: It is not installed, or there are GPUs and it is the CPU build.
     """
     if find_spec("vllm") is None:
         raise UserError(
@@ -225,7 +225,7 @@ def check_installed() -> None:
 
 
 def _check_torchvision(folder: Path) -> None:
-    """Refuse a vision-language model where vLLM would name no reason.
+    """Refuse a vision-language model that vLLM would refuse without a reason.
 
     Raises:
         UserError: torchvision is not installed.
@@ -238,7 +238,7 @@ def _check_torchvision(folder: Path) -> None:
 
 
 def import_complaint(error: Exception) -> str:
-    """One line for a vLLM that is installed and cannot be imported."""
+    """One line about a vLLM that is installed but cannot be imported."""
     if "torchvision::nms" in str(error):
         return (
             "vLLM cannot be imported, because the installed torchvision was built for another "
@@ -251,7 +251,7 @@ def import_complaint(error: Exception) -> str:
 
 
 def complaint(error: Exception) -> str:
-    """One line of an error of vLLM's configuration; pydantic hides the reason in its third."""
+    """One line from a vLLM configuration error; pydantic puts the reason in its third line."""
     errors = getattr(error, "errors", None)
     if callable(errors):
         return " ".join(str(errors()[0]["msg"]).split())
@@ -259,10 +259,10 @@ def complaint(error: Exception) -> str:
 
 
 def check_head_size(folder: Path) -> None:
-    """Refuse a model whose attention heads vLLM's CPU kernels do not have.
+    """Refuse a model whose attention head size vLLM's CPU kernels do not support.
 
     Raises:
-        UserError: vLLM would fail in the first step, with a message about kernels.
+        UserError: It is not supported; vLLM would fail in the first step with a kernel error.
     """
     from transformers import AutoConfig
     from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend

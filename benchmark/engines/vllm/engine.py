@@ -36,12 +36,12 @@ NO_ARGS: Final[Mapping[str, Any]] = MappingProxyType({})
 SPEED: Final = frozenset({"max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization"})
 """Arguments that may change when a run is resumed."""
 _ONE_AT_A_TIME: Final = threading.RLock()
-"""Held while a model computes or is changed: vLLM keeps the context of a forward pass (metadata of
-attention, layers with their keys and values, the configuration) in globals of its modules, so that
-two engines of a process, each in a thread, would read each other's."""
+"""Held while a model computes or is changed: vLLM keeps the context of a forward pass (attention
+metadata, layers with their keys and values, the configuration) in module globals, so two engines in
+one process, each in its own thread, would read each other's."""
 _LEFT_OPEN: list[object] = []
-"""Channels to processes that have ended, kept from the garbage collector: on its way out vLLM 0.32
-may send a message that nobody takes any more, and closing such a channel waits for it for ever."""
+"""Channels to finished processes, kept from garbage collection: on exit vLLM 0.32 may send a
+message that nobody receives, and closing such a channel would wait for it forever."""
 
 
 class VllmEngine(WorkerEngine):
@@ -51,20 +51,20 @@ class VllmEngine(WorkerEngine):
         folder: Model folder: configuration, safetensors weights, tokenizer with chat template.
         dtype: `auto` is float32 on a CPU and the checkpoint's own type on CUDA.
         gpu_memory_utilization: Share of the GPU's memory that vLLM takes; None for its default.
-        tensor_parallel_size: GPUs that the model is spread over; None for one.
-        max_model_len: Longest prompt and response together; None for what responses need.
-        response_room: Tokens of responses that a prompt may be followed by: without a
-            `max_model_len`, room for them and a long prompt is reserved and not the model's whole
-            context, which may be a hundred times that. None for the model's own context.
-        batch_invariant: Use vLLM's kernels whose results do not depend on what runs together
-            (`VLLM_BATCH_INVARIANT`); slower, and on CUDA only.
+        tensor_parallel_size: Number of GPUs over which the model is split; None for one.
+        max_model_len: Context length; None for what responses need.
+        response_room: Maximum response tokens after a prompt: without `max_model_len`, the context
+            is reserved for these and a long prompt instead of the model's full context, which may
+            be a hundred times longer. None for the model's own context.
+        batch_invariant: Use vLLM's kernels whose results do not depend on the batch composition
+            (`VLLM_BATCH_INVARIANT`); slower, and only on CUDA.
         model_args: Further arguments of vLLM's engine (`vllm.EngineArgs`).
         chat: See `WorkerEngine`.
         lora: An adapter that every request uses.
-        sleeps: `sleep` frees the GPU's memory, by vLLM's sleep mode. On a CPU the same calls are
-            made, and vLLM frees nothing. Not run on CUDA.
-        beside_trainer: It is in a trainer's process, which gives it tensors: no process of vLLM's
-            own; where the trainer has several processes, each has an engine. Not run on CUDA.
+        sleeps: `sleep` frees the GPU's memory with vLLM's sleep mode. On a CPU the same calls are
+            made, but vLLM frees nothing. Not run on CUDA.
+        beside_trainer: It runs in a trainer's process, which passes it tensors, without a separate
+            vLLM process; each of several trainer processes has an engine. Not run on CUDA.
 
     Raises:
         UserError: vLLM is not installed, or `dtype` is unknown.
@@ -137,7 +137,7 @@ class VllmEngine(WorkerEngine):
         }
 
     def _telling_args(self) -> dict[str, Any]:
-        """Further arguments but those that are about speed and memory alone."""
+        """Further arguments, except those that only affect speed and memory."""
         return {name: self._model_args[name] for name in sorted(self._model_args.keys() - SPEED)}
 
     def _load(self) -> tuple[Chat, int]:
@@ -150,7 +150,7 @@ class VllmEngine(WorkerEngine):
             be_batch_invariant(cuda)
         chat = Chat.load(self._folder)
         if not cuda:
-            # torch has read its environment already if anything imported it before.
+            # If torch was imported earlier, it has already read its environment.
             torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
         options = {**self._options, **self._model_args}
         if self._response_room is not None and "max_model_len" not in options:
@@ -207,13 +207,13 @@ class VllmEngine(WorkerEngine):
         self._count += 1
         prompt = TokensPrompt(prompt_token_ids=ticket.prompt_ids)
         if (prompt_images := ticket.prompt_images) is not None:
-            # vLLM writes the placeholders out itself, and its prefix cache knows the pixels.
+            # vLLM expands the placeholders itself, and its prefix cache depends on the pixels.
             prompt = TokensPrompt(
                 prompt_token_ids=prompt_images.bare_ids,
                 multi_modal_data={"image": [image.picture() for image in prompt_images.images]},
             )
         if self._updates:
-            # Requests under other weights may have left keys and values of the same prompt.
+            # Requests under other weights may have cached keys and values of the same prompt.
             prompt["cache_salt"] = str(self._updates)
         params = sampling_params(ticket, self._stop_ids)
         try:
@@ -232,13 +232,13 @@ class VllmEngine(WorkerEngine):
         complete = self._layout.complete(weights)
         self._drop_unwanted()
         if self._running and self._llm.vllm_config.scheduler_config.async_scheduling:
-            # vLLM labels a batch when it is read out, and has begun the next one by then.
+            # vLLM labels a batch when reading its output, after it has started the next one.
             raise UserError(
                 "vLLM schedules asynchronously, so tokens in flight would be labeled with the new "
                 "weights: build the engine with async_scheduling=False, or wait for its requests"
             )
         with _ONE_AT_A_TIME:
-            # Room for keys and values is taken when the new weights are in their place.
+            # Memory for keys and values is allocated after the new weights are loaded.
             if self._asleep:
                 self._llm.wake_up(["weights"])
             reload_weights(self._llm, complete, version)
@@ -254,7 +254,7 @@ class VllmEngine(WorkerEngine):
 
     def _fall_asleep(self) -> None:
         if not self._asleep:
-            # Level 2 keeps no copy of the weights: new ones come before anything is asked.
+            # Level 2 keeps no copy of the weights: new ones arrive before any request.
             with _ONE_AT_A_TIME:
                 self._llm.sleep(level=2)
             self._asleep = True
@@ -274,7 +274,7 @@ class VllmEngine(WorkerEngine):
     def _unload(self) -> None:
         if self._llm is not None:
             core = self._llm.engine_core
-            _LEFT_OPEN.append(getattr(core, "ctx", None))  # there in a process of its own
+            _LEFT_OPEN.append(getattr(core, "ctx", None))  # exists with a separate process
             with _ONE_AT_A_TIME:
                 if self._shared_group:
                     # vLLM would also end the process group, which the trainer still needs; so would
@@ -287,9 +287,10 @@ class VllmEngine(WorkerEngine):
 
 
 def sampling_params(ticket: Ticket, stop_ids: list[int]) -> Any:
-    """Write a request's sampling as vLLM takes it, with log-probabilities at the lowest cost.
+    """Convert a request's sampling to vLLM's format, with the cheapest log-probabilities.
 
-    `logprobs=0` is the chosen token's alone, from the raw logits (vLLM's default `logprobs_mode`).
+    `logprobs=0` returns only the chosen token's, from the raw logits (vLLM's default
+    `logprobs_mode`).
     """
     from vllm import SamplingParams
     from vllm.sampling_params import RequestOutputKind
@@ -299,7 +300,7 @@ def sampling_params(ticket: Ticket, stop_ids: list[int]) -> Any:
         temperature=sampling.temperature,
         top_p=sampling.top_p,
         top_k=sampling.top_k,
-        # A greedy request draws nothing, and a seed costs a generator.
+        # Greedy requests need no seed, and a seed costs a generator.
         seed=ticket.seed if sampling.temperature > 0 else None,
         max_tokens=ticket.max_tokens,
         stop_token_ids=stop_ids,
@@ -316,13 +317,13 @@ def read_output(output: Any) -> Completion | EngineError:
 
     Returns:
         The completion, or the error of a request that ended for another reason than a stop token
-        or the limit of tokens.
+        or the token limit.
     """
     reason = output.finish_reason
     if reason not in ("stop", "length"):
         return EngineError(f"vLLM ended the response early: {reason}")
     flat, spans = output.logprobs, output.weight_versions
-    # The chosen token stands first at each position.
+    # The chosen token comes first at each position.
     log_probs = tuple(flat.logprobs[start] for start in flat.start_indices)
     versions = int(spans[0].version), int(spans[-1].version)
     return Completion(tuple(output.token_ids), log_probs, reason == "stop", versions)

@@ -8,7 +8,7 @@ from tasks.texts import first_line
 
 
 def lora_arguments(adapter: Adapter | None) -> dict[str, Any]:
-    """What vLLM's engine needs to have room for an adapter; nothing without one."""
+    """Arguments that let vLLM's engine hold an adapter; empty without one."""
     if adapter is None:
         return {}
     from vllm.config.lora import MaxLoRARanks
@@ -24,14 +24,14 @@ def load_lora(llm: Any, adapter: Adapter) -> Any:
         The `LoRARequest` that every request of the engine carries.
 
     Raises:
-        UserError: vLLM cannot load it, or not for this model.
+        UserError: vLLM cannot load it at all, or not for this model.
     """
     from vllm.lora.request import LoRARequest
 
     request = LoRARequest(adapter.identity.name, 1, str(adapter.path.resolve()))
     try:
         llm.add_lora(request)
-    except Exception as error:  # also what a process of vLLM's own sends back
+    except Exception as error:  # includes errors sent back by vLLM's own process
         raise UserError(
             f"the adapter in {adapter.path} does not fit the model: {first_line(error)}"
         ) from error
