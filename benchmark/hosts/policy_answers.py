@@ -1,6 +1,6 @@
 """Asks a scripted policy again at every turn of a record.
 
-This is called in worker processes: it imports the tasks and the standard library only.
+This runs in worker processes, so it imports only the tasks and the standard library.
 """
 
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ from tasks.panels import PanelEntry
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a record says that a policy has answered.
+    """A policy's answers according to a record.
 
     Attributes:
         policy: `expert` or `random`.
         seeds: Seed of every turn.
-        answers: The response of every turn, with the `Step.info` that was recorded of it.
+        answers: The response of every turn, with its recorded `Step.info`.
     """
 
     policy: str
@@ -29,15 +29,15 @@ class Asked:
 
 
 def first_other_answer(task: Task, entry: PanelEntry, max_turns: int, asked: Asked) -> int | None:
-    """Find where a policy answers otherwise than recorded.
+    """Find the first turn at which a policy's answer differs from the record.
 
-    What takes long to repeat is taken from the record: a replay proves it elsewhere.
+    Slow steps are taken from the record: a replay verifies them elsewhere.
 
     Args:
         task: The task.
-        entry: What was played.
+        entry: The panel entry that was played.
         max_turns: Turn limit.
-        asked: What is claimed; the world admits it (it was replayed).
+        asked: The recorded answers; a replay has shown that the environment accepts them.
 
     Returns:
         Number of the first such turn, from 1; None if there is none.
