@@ -1,1 +1,1 @@
-"""Intervals, paired comparison, bootstrap and survival: all statistics of the project."""
+"""All statistics of the project: intervals, paired comparison, bootstrap and survival."""

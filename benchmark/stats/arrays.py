@@ -1,4 +1,4 @@
-"""Types of arrays in statistics."""
+"""Array types for statistics."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,4 +1,4 @@
-"""Several runs of one curve at common positions, for drawing bands over seeds."""
+"""Aligns several runs of one curve at common positions, for drawing bands over seeds."""
 
 from collections.abc import Sequence
 
@@ -8,16 +8,16 @@ from benchmark.stats.arrays import Values
 
 
 def at_common_places(runs: Sequence[tuple[Values, Values]]) -> tuple[Values, Values] | None:
-    """All runs at every place that lies within each of them.
+    """All runs at every position that lies within each of them.
 
-    Where runs were not measured at the same places, values between two are interpolated linearly.
-    A run that ended early ends all: what remains would be a choice of survivors.
+    If runs were measured at different positions, values in between are interpolated linearly. The
+    shortest run ends all, since the remaining ones would be a selection of survivors.
 
     Args:
-        runs: (k,) places, ascending, and (k,) values of each run; at least one run.
+        runs: (k,) positions, ascending, and (k,) values of each run; at least one run.
 
     Returns:
-        (n,) places and (runs, n) values; None if there is no place that all runs share.
+        (n,) positions and (runs, n) values; None if the runs share no position.
     """
     if not all(x.size for x, _ in runs):
         return None

@@ -1,8 +1,8 @@
 """Averages of a few runs with their uncertainty: IQM, median, stratified bootstrap.
 
-Runs are drawn with replacement within their stratum (the task), since tasks are fixed and runs are
-not. Draws come from a fixed seed and look at sorted runs: the same numbers give the same interval
-in whatever order they come.
+Runs are resampled with replacement within their stratum (the task), since tasks are fixed and runs
+are random. Draws use a fixed seed and sorted runs, so the order of the numbers does not affect the
+interval.
 """
 
 import math
@@ -18,19 +18,19 @@ from benchmark.stats.intervals import CONFIDENCE, RESAMPLES
 from tasks.seeding import stable_seed
 
 TRIMMED = 0.25
-"""Share of the runs that the IQM leaves out at each end."""
+"""Share of the runs that the IQM drops at each end."""
 
 Statistic = Callable[[Values], Values]
-"""From sorted runs, (..., n), to one number each, (...)."""
+"""A function of sorted runs, (..., n), that returns (...)."""
 
 
 @dataclass(frozen=True, slots=True)
 class BootstrapInterval:
-    """A number that several runs come to.
+    """A statistic of several runs with its interval.
 
     Attributes:
-        value: The number.
-        low: Lower end of its interval; None where the runs cannot show how they vary.
+        value: The statistic.
+        low: Lower end of its interval; None if the runs cannot show their variance.
         high: Upper end, likewise.
     """
 
@@ -40,14 +40,14 @@ class BootstrapInterval:
 
 
 def sorted_iqm(runs: Values) -> Values:
-    """Interquartile mean: the mean of what remains without `floor(n / 4)` runs at each end.
+    """Interquartile mean: the mean without `floor(n / 4)` runs at each end.
 
-    With fewer than 4 runs it is their mean.
+    With fewer than 4 runs it is the mean.
 
     Source: Agarwal et al. (NeurIPS 2021, arXiv:2108.13264), section 4.3.
 
     Args:
-        runs: (..., n) ascending along the last axis, n >= 1; may hold infinity, not NaN.
+        runs: (..., n) ascending along the last axis, n >= 1; may contain infinity, not NaN.
 
     Returns:
         (...) within the runs' range.
@@ -64,7 +64,7 @@ def sorted_median(runs: Values) -> Values:
     """The middle run, or the mean of the two middle ones.
 
     Args:
-        runs: As for `sorted_iqm`.
+        runs: See `sorted_iqm`.
     """
     count = runs.shape[-1]
     medians: Values = runs[..., (count - 1) // 2] / 2 + runs[..., count // 2] / 2
@@ -95,23 +95,22 @@ def estimate(
     confidence: float = CONFIDENCE,
     resamples: int = RESAMPLES,
 ) -> BootstrapInterval:
-    """A statistic of all runs of all strata together, with its stratified bootstrap interval.
+    """A statistic over the runs of all strata, with its stratified bootstrap interval.
 
-    Every stratum's runs are drawn with replacement, as many as it has; the ends of the interval
-    are the percentiles of the statistic over all draws, moved outward to the value in the rare
-    case that it lies outside. With 3 to 5 runs a stratum the interval is too narrow: show the
-    runs, too.
+    Every stratum's runs are resampled with replacement; the ends of the interval are the
+    percentiles of the statistic over all draws, moved outward to the value in the rare case that it
+    lies outside. With 3 to 5 runs per stratum the interval is too narrow, so show the runs, too.
 
     Source: Agarwal et al. (arXiv:2108.13264), section 4.1 and appendix A.
 
     Args:
         strata: Runs of each task, each with at least one; not NaN.
-        statistic: Of sorted runs.
+        statistic: A function of sorted runs.
         confidence: Coverage.
         resamples: Number of draws.
 
     Returns:
-        The statistic, without an interval if a stratum has a single run, which cannot vary.
+        The statistic, without an interval if a stratum has only a single run.
 
     Raises:
         ValueError: There are no runs, or one is NaN.
@@ -130,11 +129,11 @@ def estimate(
 def percentile_interval(
     value: float, draws: Values, confidence: float = CONFIDENCE
 ) -> BootstrapInterval:
-    """The interval that holds the middle draws.
+    """The percentile interval of resampled statistics.
 
     Args:
-        value: Of the runs themselves.
-        draws: (R,) of the resampled runs; may hold infinity.
+        value: Statistic of the runs themselves.
+        draws: (R,) statistics of the resampled runs; may contain infinity.
         confidence: Coverage.
 
     Raises:
@@ -145,10 +144,10 @@ def percentile_interval(
 
 
 def percentile_ends(draws: Values, confidence: float = CONFIDENCE) -> tuple[Values, Values]:
-    """Percentiles of the draws, each of them a draw, with as many draws below as above.
+    """Symmetric percentiles of the draws, without interpolation.
 
     Args:
-        draws: (R, P) of P numbers.
+        draws: (R, P) draws of P statistics.
         confidence: Coverage.
 
     Returns:
@@ -167,12 +166,12 @@ def percentile_ends(draws: Values, confidence: float = CONFIDENCE) -> tuple[Valu
 
 @lru_cache(maxsize=32)
 def drawn(count: int, resamples: int, stratum: int = 0) -> npt.NDArray[np.int64]:
-    """Positions of the runs that are drawn from one stratum.
+    """Indices of the runs resampled from one stratum.
 
     Args:
-        count: Runs in the stratum.
+        count: Number of runs in the stratum.
         resamples: Number of draws.
-        stratum: Its position: strata are drawn independently.
+        stratum: The stratum's index: strata are resampled independently.
 
     Returns:
         (resamples, count), ascending along the last axis; read only.
@@ -190,6 +189,6 @@ def checked(runs: Sequence[float]) -> Values:
         ValueError: There are none, or one is NaN.
     """
     ordered = np.sort(np.array(runs, np.float64))
-    if not ordered.size or np.isnan(ordered[-1]):  # NaN is sorted to the end
+    if not ordered.size or np.isnan(ordered[-1]):  # NaN sorts to the end
         raise ValueError("needs at least one run, and no NaN")
     return ordered

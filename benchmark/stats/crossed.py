@@ -1,19 +1,19 @@
 """The difference of two methods whose seeds have all played the same episodes, once each.
 
-`benchmark.stats.paired` joins the spread between episodes with that between seeds, and the noise of
-single plays is part of both: its intervals are too wide. Here it is counted once. Success of seed
-i on episode j is mean + seed_i + episode_j + noise_ij, so that the mean over m seeds and n episodes
-has the variance S/m + E/n + N/(mn). Its parts are estimated for both methods together, the episodes
-being the same ones:
+`benchmark.stats.paired` adds the variance between episodes to that between seeds, and both contain
+the noise of single plays, so its intervals are too wide. Here the noise counts once. Success of
+seed i on episode j is mean + seed_i + episode_j + noise_ij, so the mean over m seeds and n episodes
+has the variance S/m + E/n + N/(mn). Its parts are estimated for both methods together, because
+their episodes are the same:
 
     between seeds:    v1 / m1 + v2 / m2, variances of the seeds' success; holds N/(mn)
     between episodes: variance of the differences of the episodes' means, over n; holds N/(mn), too
     noise:            sum R^2 / ((m - 1)(n - 1)) / (mn) of the residuals R of each method
 
-The variance is the sum of the first two minus the third, at least that between seeds. Two to five
-seeds can be alike by chance, more so than their plays allow, so that the interval is at least as
-wide as the other two parts ask for. In simulations with 3 to 5 seeds on 256 episodes it contains
-the true difference in 95 to 99% of cases, if no seed collapses.
+The variance is the sum of the first two minus the third, but at least that between seeds. Two to
+five seeds can agree by chance more closely than the noise of their plays allows, so the interval is
+at least as wide as the other two parts require. In simulations with 3 to 5 seeds on 256 episodes it
+contains the true difference in 95 to 99% of cases, if no seed collapses.
 
 Source: the random-effects model of a two-way table without repeats; Satterthwaite, Biometrics
 Bull. 2 (1946) 110-114, for its degrees of freedom.
@@ -33,12 +33,12 @@ def crossed_difference(first: Sequence[Values], second: Sequence[Values]) -> Int
     """Mean success over panels, first minus second, with its 95% interval.
 
     Args:
-        first: (m, n) plays of one method on each panel, 1 where solved: the same m seeds on all
+        first: (m, n) plays of one method on each panel, 1 if solved: the same m seeds on all
             panels, at least two, and at least two episodes.
-        second: Those of another method on the same panels and episodes; its seeds are its own.
+        second: Those of another method on the same panels and episodes, with its own seeds.
 
     Raises:
-        ValueError: There are too few seeds or episodes, or the episodes are not as many.
+        ValueError: There are too few seeds or episodes, or the numbers of episodes differ.
     """
     panels, value = len(first), 0.0
     seeds, squares, between, noise = 0.0, 0.0, 0.0, 0.0
@@ -68,7 +68,7 @@ def crossed_difference(first: Sequence[Values], second: Sequence[Values]) -> Int
 
 
 def _noise(plays: Values) -> float:
-    """What single plays add to the variance of the mean success."""
+    """The contribution of single plays to the variance of the mean success."""
     rows, columns = plays.mean(axis=1, keepdims=True), plays.mean(axis=0, keepdims=True)
     left = plays - rows - columns + plays.mean()
     seeds, episodes = plays.shape

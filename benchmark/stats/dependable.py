@@ -1,21 +1,21 @@
-"""Dependable success: the success to expect of one more training run, collapses counted.
+"""Dependable success: the expected success of one more training run, counting collapses.
 
 A method that wins with two seeds and collapses with the third is not dependable, and neither the
-mean of the seeds nor the worst one says so. With m seeds, the success p_s of the weights of each,
-and c_s = 1 where its training collapsed (`benchmark.stability.collapse`), else 0:
+mean of the seeds nor the worst one shows that. With m seeds, the success p_s of each one's weights,
+and c_s = 1 if its training collapsed (`benchmark.stability.collapse`), else 0:
 
     D = (1 / m) sum_s (1 - c_s) p_s
 
-A seed that collapsed counts as 0, whatever checkpoint of it was evaluated: who needs a model trains
-again. So choosing an early checkpoint of a run that collapsed later gains nothing. D is the share
-of seeds that hold times the mean success of those: (1 - k / m) P for k collapses.
+A collapsed seed counts as 0, whichever of its checkpoints was evaluated: anyone who needs a model
+would train again. So choosing an early checkpoint of a run that collapsed later gains nothing. D is
+the share of seeds that hold times their mean success: (1 - k / m) P for k collapses.
 
-The interval is that of the product of two independent draws. P: from its own interval over episodes
-and seeds (`benchmark.stats.paired.mean_success`), as from a normal distribution with a width on
-either side; bootstrapping two or three seeds would make it too narrow. The share of collapses: from
-its Jeffreys posterior Beta(k + 1/2, m - k + 1/2), since three seeds none of which collapsed are
-compatible with a share of more than a half. Where no seed holds, P is not known and the upper end
-is that of a P of 1. A single seed has no value: nothing is known of others.
+The interval is that of the product of two independent draws. P is drawn from its own interval over
+episodes and seeds (`benchmark.stats.paired.mean_success`), as from a normal distribution with a
+separate width on each side; bootstrapping two or three seeds would make it too narrow. The share of
+collapses is drawn from its Jeffreys posterior Beta(k + 1/2, m - k + 1/2), since three seeds without
+a collapse are compatible with a share of more than half. If no seed holds, P is unknown and the
+upper end assumes P = 1. A single seed has no value, since it says nothing about others.
 
 Source: this project's definition. Jeffreys: Brown, Cai and DasGupta, Stat. Sci. 16 (2001) 101-133.
 """
@@ -31,7 +31,7 @@ from benchmark.stats.intervals import CONFIDENCE, RESAMPLES, Interval, normal_qu
 from tasks.seeding import stable_seed
 
 LEAST_SEEDS: Final = 2
-"""Seeds without which nothing is said about another one."""
+"""Minimum number of seeds for a statement about another one."""
 
 
 def dependable_success(
@@ -42,14 +42,14 @@ def dependable_success(
     Args:
         collapsed: Whether the training of each seed collapsed.
         holding: Mean success of the seeds that hold, with its interval over episodes and seeds;
-            None where none does.
+            None if no seed holds.
         resamples: Number of draws; their seed is fixed.
 
     Returns:
         None with a single seed.
 
     Raises:
-        ValueError: There is a success although no seed holds, or none although one does.
+        ValueError: `holding` is given although no seed holds, or None although one does.
     """
     seeds, count = len(collapsed), sum(collapsed)
     if (holding is None) != (count == seeds):
@@ -66,7 +66,7 @@ def dependable_success(
     value = holding.value * (seeds - count) / seeds
     interval = percentile_interval(value, kept * means)
     assert interval.low is not None
-    # No share makes more of a success; the draws have noise.
+    # A share of at most 1 cannot raise the success, but the draws are noisy.
     interval = replace(interval, low=min(interval.low, holding.low))
-    # Without a collapse nothing says that any seed collapses: the share that holds may be 1.
+    # Without a collapse, the share of seeds that hold may be 1.
     return interval if count else replace(interval, high=holding.high)

@@ -11,11 +11,11 @@ SMALLEST_P: Final = 0.001
 
 
 def percent_digits(share: float, decimals: int = 1) -> str:
-    """A share in percent without the sign, never rounded onto 0 or 100.
+    """A share in percent without the percent sign, never rounded to 0 or 100.
 
     Args:
         share: From 0 to 1.
-        decimals: How many.
+        decimals: Number of decimals.
     """
     shown, least = f"{100 * share:z.{decimals}f}", 10**-decimals
     if share < 1 and float(shown) >= 100:
@@ -24,7 +24,7 @@ def percent_digits(share: float, decimals: int = 1) -> str:
 
 
 def percent_text(share: float, decimals: int = 1) -> str:
-    """A share such as `97.5%`, never rounded onto 0 or 100; see `percent_digits`."""
+    """A share such as `97.5%`, never rounded to 0 or 100; see `percent_digits`."""
     return f"{percent_digits(share, decimals)}%"
 
 
@@ -34,12 +34,12 @@ def with_unit(value: str, unit: str) -> str:
 
 
 def whole_percent(share: float) -> str:
-    """A share in percent without decimals and without the sign: where only its size matters."""
+    """A share in percent without decimals and percent sign, if only its magnitude matters."""
     return f"{100 * share:z.0f}"
 
 
 def count_text(count: int | Fraction, number: int) -> str:
-    """How many of a number, such as `4 of 43`; with a decimal where it is no whole number."""
+    """A count out of a number, such as `4 of 43`; with a decimal if it is not whole."""
     shown = f"{float(count):.1f}" if count.denominator > 1 else f"{count}"
     return f"{shown} of {number}"
 
@@ -51,7 +51,7 @@ def collapses_text(
 
     Args:
         happened: Seeds that collapsed.
-        known: Seeds whose logs can say.
+        known: Seeds whose logs show whether they collapsed.
         halved: Other seeds that ended at half of their best or below.
         unknown: What stands for all of it where no log can say.
         others: Seeds whose logs cannot say.
@@ -71,43 +71,43 @@ def rate_text(value: float, low: float, high: float) -> str:
 
 
 def rate_digits(rate: Interval) -> str:
-    """The same without the sign, for columns of percentages: `54.3 [48.2, 60.3]`."""
+    """The same without percent sign, for columns of percentages: `54.3 [48.2, 60.3]`."""
     return rate_text(rate.value, rate.low, rate.high).replace("%", "")
 
 
 def range_text(low: float, high: float, decimals: int = 0) -> str:
-    """The interval of a share alone, such as `21 to 97%`."""
+    """Only the interval of a share, such as `21 to 97%`."""
     return f"{100 * low:z.{decimals}f} to {100 * high:z.{decimals}f}%"
 
 
 def points_digits(difference: float) -> str:
-    """A difference of shares in points with its sign, such as `+5.9`; never `-0.0`."""
+    """A signed difference of shares in percentage points, such as `+5.9`; never `-0.0`."""
     return f"{100 * difference:+z.1f}"
 
 
 def points_text(difference: Interval, unit: str = "") -> str:
-    """A difference of rates in points with its interval, such as `+5.9 [-0.6, +12.3]`.
+    """A difference of rates in percentage points with its interval: `+5.9 [-0.6, +12.3]`.
 
     Args:
-        difference: Of shares.
-        unit: What stands behind the value.
+        difference: Difference of shares.
+        unit: Text after the value.
     """
     return signed_text(difference, 1, 100, unit)
 
 
 def signed_text(difference: Interval, places: int, scale: float = 1, unit: str = "") -> str:
-    """A difference with its interval, with signs.
+    """A signed difference with its interval.
 
-    What rounds to 0 keeps its sign, `-0.0`: whether the interval contains 0 is what counts.
+    A number that rounds to 0 keeps its sign, `-0.0`, to show whether the interval contains 0.
 
     Args:
-        difference: Of anything.
-        places: Decimals.
-        scale: What the numbers are multiplied by.
-        unit: What stands behind the value.
+        difference: Any difference.
+        places: Number of decimals.
+        scale: Factor applied to the numbers.
+        unit: Text after the value.
     """
     ends = (difference.value, difference.low, difference.high)
-    # Adding 0 turns a negative zero itself into a positive one.
+    # Adding 0 turns an exact negative zero into a positive one.
     value, low, high = (f"{scale * end + 0.0:+.{places}f}" for end in ends)
     return f"{value}{unit} [{low}, {high}]"
 
@@ -123,11 +123,11 @@ def p_text(p_value: float) -> str:
 
 
 def columns_text(heads: Sequence[Sequence[str]], rows: Sequence[Sequence[str]]) -> str:
-    """Cells as lines: the first column on the left, numbers on the right, a rule below the heads.
+    """Format cells as text: first column left-aligned, others right-aligned, a rule below heads.
 
     Args:
-        heads: Lines of heads.
-        rows: Lines of cells, as many in each as there are heads.
+        heads: Header lines.
+        rows: Lines of cells, with as many cells as there are headers.
     """
     widths = [max(map(len, column)) for column in zip(*heads, *rows, strict=True)]
     lines = []

@@ -1,12 +1,11 @@
 """Intervals and tests as pure functions of numbers.
 
-All intervals are two-sided and cover 95% unless told otherwise. Random ones (bootstrap, sampled
-sign flips) draw from a fixed seed and look at sorted data, so that the same numbers always give
-the same result, in whatever order they come.
+All intervals are two-sided and cover 95% unless specified otherwise. Random ones (bootstrap,
+sampled sign flips) use a fixed seed and sorted data, so the same numbers always give the same
+result, whatever their order.
 
-The sampling unit is the episode: what varies between two evaluations that we want to tell apart is
-which problems were posed, and the plays of one problem are alike. Repeats therefore never count as
-independent trials.
+The sampling unit is the episode: evaluations vary in which problems were posed, and plays of the
+same problem are correlated. So repeats never count as independent trials.
 """
 
 import math
@@ -21,15 +20,15 @@ CONFIDENCE = 0.95
 RESAMPLES = 10_000
 FLIPS = 20_000
 EXACT_FLIPS = 15
-"""Differences that are not zero up to which all their sign patterns are counted."""
+"""Maximum number of nonzero differences for which all sign patterns are enumerated."""
 
 _SEED = 0
-_BATCH = 2_000_000  # numbers drawn at once: bounds the memory, moves no result
+_BATCH = 2_000_000  # numbers drawn at once: limits memory without affecting results
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate with the two ends of its interval."""
+    """An estimate with the ends of its interval."""
 
     value: float
     low: float
@@ -54,11 +53,11 @@ def wilson(successes: int, trials: int, confidence: float = CONFIDENCE) -> Inter
 
 
 def exact(successes: int, trials: int, confidence: float = CONFIDENCE) -> Interval:
-    """Clopper's and Pearson's interval of one rate: for shares of a few seeds.
+    """Clopper-Pearson interval of one rate, for shares of a few seeds.
 
-    Each end is the rate at which so many successes, or more extreme ones, have the chance
-    (1 - confidence) / 2. With 3 to 6 trials, Wilson's interval can miss the rate in 17% of cases;
-    this one does in 5% at most.
+    At each end, the probability of this many or more extreme successes is (1 - confidence) / 2.
+    With 3 to 6 trials, Wilson's interval can miss the rate in 17% of cases; this one does in at
+    most 5%.
 
     Source: Clopper and Pearson, Biometrika 26 (1934) 404-413.
 
@@ -78,29 +77,29 @@ def wilson_rate(rate: float, trials: float, confidence: float = CONFIDENCE) -> I
 
     Args:
         rate: In [0, 1].
-        trials: What it stands for, such as an effective sample size; above 0.
+        trials: Number of trials, such as an effective sample size; above 0.
         confidence: Coverage.
     """
     z = normal_quantile(confidence)
     scale = 1 + z * z / trials
     center = (rate + z * z / (2 * trials)) / scale
     half = z * math.sqrt(rate * (1 - rate) / trials + (z / (2 * trials)) ** 2) / scale
-    # At the borders the ends are 0 and 1 in exact arithmetic.
+    # At rates of 0 and 1, the ends are exactly 0 and 1 in exact arithmetic.
     low = 0.0 if rate == 0 else max(0.0, center - half)
     high = 1.0 if rate == 1 else min(1.0, center + half)
     return Interval(rate, min(low, rate), max(high, rate))
 
 
 def intraclass_correlation(successes: Sequence[int], plays: Sequence[int]) -> float:
-    """How alike the plays of one episode are: 0 not at all, 1 always the same outcome.
+    """Correlation between plays of one episode: 0 for none, 1 for always the same outcome.
 
-    The analysis-of-variance estimator, cut to [0, 1]. With k episodes, m_i plays of episode i,
+    The analysis-of-variance estimator, clipped to [0, 1]. With k episodes, m_i plays of episode i,
     rates p_i, N = sum m_i, P = sum(m_i p_i) / N:
     MSB = sum m_i (p_i - P)^2 / (k-1), MSW = sum m_i p_i (1-p_i) / (N-k),
     m0 = (N - sum m_i^2 / N) / (k-1), rho = (MSB - MSW) / (MSB + (m0-1) MSW).
 
-    Where the data say nothing of it, the cautious answer is 1: one episode only, no episode with
-    a second play, or all outcomes the same (a rate of 0 or 1).
+    If the data contain no information about it, the conservative answer is 1: only one episode, no
+    episode with a second play, or all outcomes the same (a rate of 0 or 1).
 
     Source: Ridout, Demetrio and Firth, Biometrics 55 (1999) 137-148.
 
@@ -126,7 +125,7 @@ def intraclass_correlation(successes: Sequence[int], plays: Sequence[int]) -> fl
 
 
 def effective_sample_size(successes: Sequence[int], plays: Sequence[int]) -> float:
-    """Independent plays that would tell as much as these, which come in episodes.
+    """Number of independent plays with the same information as these plays of episodes.
 
     n = k^2 / sum_i (rho + (1-rho) / m_i), with k episodes, m_i plays of episode i and the
     intraclass correlation rho. It makes p(1-p)/n the variance of the unweighted mean of the
@@ -143,7 +142,7 @@ def effective_sample_size(successes: Sequence[int], plays: Sequence[int]) -> flo
 
 
 def clustered_wilson(successes: Sequence[int], plays: Sequence[int]) -> Interval:
-    """Wilson's interval of a success rate over episodes that were played more than once.
+    """Wilson's interval of a success rate over episodes that were played repeatedly.
 
     The rate is the unweighted mean of the episodes' rates; the formula is that of `wilson` with
     `effective_sample_size` instead of n. Episodes played once, or repeats that always agree,
@@ -157,7 +156,7 @@ def clustered_wilson(successes: Sequence[int], plays: Sequence[int]) -> Interval
         plays: Plays of each episode, at least one.
 
     Raises:
-        ValueError: There are no episodes, or the numbers do not fit each other.
+        ValueError: There are no episodes, or the numbers are inconsistent.
     """
     trials = effective_sample_size(successes, plays)
     rates = (won / played for won, played in zip(successes, plays, strict=True))
@@ -165,12 +164,13 @@ def clustered_wilson(successes: Sequence[int], plays: Sequence[int]) -> Interval
 
 
 def pass_at_k(successes: Sequence[int], plays: Sequence[int], k: int) -> Interval:
-    """How many episodes are solved at least once in k plays.
+    """Share of episodes solved at least once in k plays.
 
     With n plays of an episode, c of them successful, the unbiased estimate for it is
-    1 - C(n-c, k) / C(n, k): the share of all choices of k plays that hold a success. The value is
-    the mean over episodes. Its interval is Wilson's over the episodes: of all variables in [0, 1]
-    with one mean the success of a single trial varies most, so that it is, if anything, too wide.
+    1 - C(n-c, k) / C(n, k): the share of all choices of k plays that contain a success. The value
+    is the mean over episodes. Its interval is Wilson's over the episodes: of all variables in
+    [0, 1] with a given mean, a Bernoulli variable has the largest variance, so the interval is
+    conservative.
 
     Source: Chen et al., "Evaluating Large Language Models Trained on Code", arXiv 2107.03374,
     equation 1.
@@ -178,10 +178,10 @@ def pass_at_k(successes: Sequence[int], plays: Sequence[int], k: int) -> Interva
     Args:
         successes: Successful plays of each episode.
         plays: Plays of each episode, at least k.
-        k: Plays that are allowed, at least 1.
+        k: Number of plays, at least 1.
 
     Raises:
-        ValueError: There are no episodes, or the numbers do not fit each other.
+        ValueError: There are no episodes, or the numbers are inconsistent.
     """
     _check_clusters(successes, plays)
     if not 1 <= k <= min(plays):
@@ -195,8 +195,8 @@ def pass_at_k(successes: Sequence[int], plays: Sequence[int], k: int) -> Interva
 def mean_interval(values: Sequence[float]) -> Interval:
     """Student's t interval of a mean: m +- t(k-1) s / sqrt(k).
 
-    Constant data have s = 0 and an interval without width. So has a single value, whose spread is
-    unknown: read the number of values beside it.
+    Constant data have s = 0 and an interval of zero width. So does a single value, whose spread is
+    unknown, so always read the number of values with it.
 
     Args:
         values: One number per episode (the mean of its plays).
@@ -215,17 +215,17 @@ def mean_interval(values: Sequence[float]) -> Interval:
 
 
 def mean_of(intervals: Sequence[Interval]) -> Interval:
-    """The unweighted mean of numbers that were measured independently, with its interval.
+    """The unweighted mean of independently measured numbers, with its interval.
 
-    Of panels: what the seeds of an entry have in common on several is not considered.
+    For panels, correlations through an entry's seeds on several panels are ignored.
 
     low = m - sqrt(sum_i (v_i - l_i)^2) / n, and high likewise: panels have no episode in common.
-    One number is given back as it is.
+    A single number is returned unchanged.
 
     Source: Zou and Donner, Stat. Med. 27 (2008) 1693-1702.
 
     Args:
-        intervals: At least one, all of one unit.
+        intervals: At least one, all in the same unit.
     """
     if len(intervals) == 1:
         return intervals[0]
@@ -237,11 +237,11 @@ def mean_of(intervals: Sequence[Interval]) -> Interval:
 
 
 def mcnemar_exact(only_first: int, only_second: int) -> float:
-    """Exact two-sided McNemar test: have two players the same success rate?
+    """Exact two-sided McNemar test: do two players have the same success rate?
 
-    Under the null hypothesis each of the n episodes that only one of them solved is either's with
-    probability 1/2: p = min(1, 2 P(X <= min(b, c))), X ~ Binomial(n = b + c, 1/2). Without such
-    episodes p = 1.
+    Under the null hypothesis, each of the n episodes that only one player solved belongs to either
+    with probability 1/2: p = min(1, 2 P(X <= min(b, c))), X ~ Binomial(n = b + c, 1/2). Without
+    such episodes p = 1.
 
     Source: McNemar, Psychometrika 12 (1947) 153-157, in its binomial form.
 
@@ -257,14 +257,14 @@ def mcnemar_exact(only_first: int, only_second: int) -> float:
 def bootstrap_mean(differences: Sequence[float], resamples: int = RESAMPLES) -> Interval:
     """Bootstrap interval (BCa) of the mean of paired differences, one per episode.
 
-    Episodes are drawn with replacement, each with its difference, which keeps pairs and repeats
+    Episodes are resampled with replacement, each with its difference, which keeps pairs and repeats
     together. With z0 the normal quantile of the share of resampled means below the observed one
     (ties half) and a = sum(x - m)^3 / (6 (sum(x - m)^2)^1.5), which for a mean is the jackknife's
     acceleration, the ends are the quantiles Phi(z0 + (z0 +- z) / (1 - a (z0 +- z))) of the
     resampled means, moved outward to the observed mean in the rare case that it lies outside.
 
-    Differences that are all equal (and a single one) cannot show any spread: the interval has no
-    width then. Negated differences give the negated interval.
+    If all differences are equal (or there is only one), the interval has zero width. Negated
+    differences give the negated interval.
 
     Source: Efron, JASA 82 (1987) 171-185.
 
@@ -297,7 +297,7 @@ def _resampled_means(ordered: npt.NDArray[np.float64], resamples: int) -> npt.ND
     parts = []
     for rows in _batches(resamples // 2, len(ordered)):
         drawn = rng.integers(0, last + 1, size=(rows, last + 1))
-        # Each draw's mirror image as well: negated data then give exactly the negated means.
+        # Add each draw's mirror image, so that negated data give exactly the negated means.
         parts += [ordered[drawn].mean(axis=1), ordered[last - drawn].mean(axis=1)]
     means: npt.NDArray[np.float64] = np.concatenate(parts).clip(ordered[0], ordered[-1])
     return means
@@ -306,11 +306,11 @@ def _resampled_means(ordered: npt.NDArray[np.float64], resamples: int) -> npt.ND
 def sign_flip(differences: Sequence[float], flips: int = FLIPS) -> float:
     """Two-sided sign-flip permutation test: is the mean of paired differences zero?
 
-    Under the null hypothesis the two players are exchangeable, so every difference is as likely
-    to have the other sign. p is the share of sign patterns with |sum| at least the observed one:
-    of all 2^n patterns of the n differences that are not zero where n <= 15, otherwise
-    (1 + hits) / (1 + flips) of patterns drawn with a fixed seed, which never is 0. Without such
-    differences p = 1. On single plays this is the exact McNemar test.
+    Under the null hypothesis the two players are exchangeable, so both signs of a difference are
+    equally likely. p is the share of sign patterns with |sum| at least the observed one: over all
+    2^n patterns of the n nonzero differences if n <= 15, otherwise (1 + hits) / (1 + flips) over
+    patterns drawn with a fixed seed, which is never 0. Without nonzero differences p = 1. On single
+    plays this is the exact McNemar test.
 
     Source: Fisher, The Design of Experiments (1935), section 21; Phipson and Smyth, Stat. Appl.
     Genet. Mol. Biol. 9 (2010) 39, for the drawn patterns.
@@ -336,14 +336,14 @@ def sign_flip(differences: Sequence[float], flips: int = FLIPS) -> float:
 
 
 def _batches(rows: int, columns: int) -> Iterator[int]:
-    """Split a table of draws so that no part has more than `_BATCH` numbers."""
+    """Split a table of draws into parts of at most `_BATCH` numbers."""
     step = max(1, _BATCH // columns)
     for start in range(0, rows, step):
         yield min(step, rows - start)
 
 
 def normal_quantile(confidence: float) -> float:
-    """Half the width, in standard deviations, of the middle of a normal distribution.
+    """Half-width, in standard deviations, of a normal distribution's central interval.
 
     Raises:
         ValueError: The confidence is not between 0 and 1.
@@ -354,7 +354,7 @@ def normal_quantile(confidence: float) -> float:
 
 
 def _mean(values: Sequence[float]) -> float:
-    """The mean, independent of the order, within the range of the values."""
+    """The mean, independent of the order and within the range of the values."""
     if not values:
         raise ValueError("the mean of no values is not defined")
     return min(max(math.fsum(values) / len(values), min(values)), max(values))

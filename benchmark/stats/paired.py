@@ -1,19 +1,19 @@
 """The estimator for "method A against method B": the difference of success, with an interval.
 
-Everything that compares two entries, recipes or runs calls this module, so that one contrast has
-one interval everywhere: `compare`, the comment of `submit check`, the ranks and pages of the board,
+Everything that compares two entries, recipes or runs uses this module, so a contrast has the same
+interval everywhere: in `compare`, the comment of `submit check`, the ranks and pages of the board,
 `reproduce` and studies.
 
-Both sides played the same problems, so the difference is taken episode by episode, and what makes
-one problem harder than another cancels out. Entries of several checkpoints or repeats have a share
-of solved plays for each episode, others 0 or 1.
+Both sides played the same problems, so the difference is taken per episode and the difficulty of a
+problem cancels out. Entries with several checkpoints or repeats have a share of solved plays for
+each episode, others 0 or 1.
 
-Intervals are closed forms, so that a whole table is ranked while somebody waits for it. Between
-single plays it is Newcombe's score interval of paired rates; otherwise that method with the
-entries' own intervals, which know of repeats, and with the correlation of their shares.
+Intervals have closed forms, so that a whole table can be ranked interactively. For single plays it
+is Newcombe's score interval of paired rates; otherwise that method with the entries' own intervals,
+which account for repeats, and with the correlation of their shares.
 
-An entry of several checkpoints is a recipe, of which these are the seeds: the intervals then know
-how much seeds differ, too. The tests do not: they are about the checkpoints as they are.
+An entry with several checkpoints is a recipe with these as its seeds: the intervals then also
+include the variance between seeds. The tests do not: they are about the given checkpoints.
 """
 
 import math
@@ -36,13 +36,13 @@ from benchmark.stats.intervals import (
 Values = npt.NDArray[np.float64]
 
 OVER_EPISODES: Final = "paired over episodes (Newcombe)"
-"""Name of the interval where no side has several seeds."""
+"""Name of the interval if no side has several seeds."""
 OVER_SEEDS: Final = "paired over episodes and seeds (Newcombe, Welch)"
-"""Name of the interval where all sides have several seeds."""
+"""Name of the interval if all sides have several seeds."""
 OVER_SOME_SEEDS: Final = "paired over episodes and the seeds of one side (Newcombe, Welch)"
-"""Name of the interval where a side has several seeds and another one does not."""
+"""Name of the interval if only some sides have several seeds."""
 NOT_PAIRED: Final = "over episodes and seeds (Newcombe, Welch), not paired"
-"""Name of the interval where a side does not say which episodes it solved."""
+"""Name of the interval if it is unknown which episodes a side solved."""
 MCNEMAR: Final = "McNemar exact"
 SIGN_FLIP: Final = "sign-flip"
 
@@ -52,12 +52,12 @@ class Side:
     """One entry on one panel.
 
     Attributes:
-        shares: (k,) solved share of the plays of each episode; None where only rates are known.
-        single: Every episode was played once.
-        success: Their mean with its interval over episodes.
-        seeds: Success of each checkpoint, where there are several.
-        trainings: Which checkpoints these are: panels with the same name were played by the same
-            ones, in one order; others were trained apart.
+        shares: (k,) solved share of each episode's plays; None if only rates are known.
+        single: Whether every episode was played once.
+        success: Mean of the shares with its interval over episodes.
+        seeds: Success of each checkpoint, if there are several.
+        trainings: Name of the training runs behind the checkpoints: panels with the same name were
+            played by the same checkpoints in the same order; others were trained separately.
     """
 
     shares: Values | None
@@ -70,7 +70,7 @@ class Side:
     def of(
         cls, plays: Sequence[Sequence[bool]], seeds: Sequence[float] = (), trainings: str = ""
     ) -> Self:
-        """An entry's plays of each episode, each at least once, and its checkpoints' success."""
+        """Create a side from at least one play per episode, and the checkpoints' success."""
         solved, played = list(map(sum, plays)), list(map(len, plays))
         return cls(
             shares=np.array(solved) / np.array(played),
@@ -82,15 +82,15 @@ class Side:
 
     @classmethod
     def of_rates(cls, rates: Sequence[float], episodes: int) -> Self:
-        """A recipe by the success rate of each of its training runs, all on one panel.
+        """Create a recipe's side from the success rates of its training runs on one panel.
 
-        Logs do not say which episodes were solved. The interval is that of the mean rate over the
+        Logs do not show which episodes were solved. The interval is that of the mean rate over the
         panel's episodes, as if all runs solved the same ones: more seeds do not make a panel
-        larger. It is, if anything, too wide.
+        larger. It is conservative.
 
         Args:
-            rates: One for each seed, at least one.
-            episodes: Of the panel.
+            rates: Success rate of each seed, at least one.
+            episodes: Number of episodes of the panel.
         """
         rate = math.fsum(rates) / len(rates)
         return cls(None, False, wilson_rate(rate, episodes), tuple(rates))
@@ -98,7 +98,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """Every entry minus every other one.
+    """Differences between all pairs of entries.
 
     Attributes:
         value: (n, n) success of the row's entry minus that of the column's.
@@ -116,11 +116,11 @@ class PairedDifference:
     """One side minus another on the episodes of a panel.
 
     Attributes:
-        difference: Of success, with its 95% interval; a tie if that contains 0.
-        method: Name of the interval, to be shown beside it.
-        p_value: Two-sided, of no difference between the checkpoints as they are.
+        difference: Difference of success with its 95% interval; a tie if that contains 0.
+        method: Name of the interval, to show with it.
+        p_value: Two-sided p-value for no difference between the given checkpoints.
         test: Name of the test.
-        episodes: That both have played.
+        episodes: Number of episodes that both played.
     """
 
     difference: Interval
@@ -134,11 +134,11 @@ class PairedDifference:
         """First minus second.
 
         Args:
-            first: One side, with its episodes.
-            second: Another one on the same episodes.
+            first: One side, with known episodes.
+            second: Another side on the same episodes.
 
         Raises:
-            ValueError: A side does not know its episodes, or they are not as many.
+            ValueError: A side's episodes are unknown, or the numbers of episodes differ.
         """
         test, p_value = no_difference(first, second)
         assert first.shares is not None  # no_difference raises
@@ -168,21 +168,21 @@ def difference(first: Side, second: Side) -> Interval:
 
 
 def differences(sides: Sequence[Side]) -> Differences:
-    """Every entry minus every other one, with their intervals.
+    """Differences between all pairs of entries, with their intervals.
 
     With two entries' rates p and intervals [l, u], d = p1 - p2 and the correlation r of their
     shares: low = d - sqrt((p1-l1)^2 - 2 r (p1-l1)(u2-p2) + (u2-p2)^2), and high likewise with the
-    other ends. Between single plays r is the corrected phi of Newcombe's method 10; otherwise
-    Pearson's, 0 where an entry's shares are all the same or not known.
+    other ends. For single plays r is the corrected phi of Newcombe's method 10; otherwise it is
+    Pearson's, or 0 if an entry's shares are all the same or unknown.
 
-    Each side of that is joined with the half width t s of Welch's interval over seeds, as the root
-    of the sum of squares: s^2 = v1 / m1 + v2 / m2 for m checkpoints whose success has variance v,
-    and t of Welch's degrees of freedom; 0 from an entry of one checkpoint, which stands for itself.
-    Noise of single plays counts in both parts, so that intervals are rather too long. Ends stay in
-    [-1, 1].
+    Each side of this is combined with the half-width t s of Welch's interval over seeds, as the
+    root of the sum of squares: s^2 = v1 / m1 + v2 / m2 for m checkpoints whose success has variance
+    v, and t from Welch's degrees of freedom; an entry with one checkpoint contributes 0, because it
+    stands for itself. Noise of single plays counts in both parts, so intervals are conservative.
+    Ends stay in [-1, 1].
 
     Source: Newcombe, Stat. Med. 17 (1998) 2635-2650, method 10; Zou and Donner, Stat. Med. 27
-    (2008) 1693-1702, for intervals of any kind and for joining them; Welch, Biometrika 34 (1947)
+    (2008) 1693-1702, for intervals of any kind and for combining them; Welch, Biometrika 34 (1947)
     28-35.
 
     Args:
@@ -195,22 +195,22 @@ def score_difference(first: Sequence[Side], second: Sequence[Side]) -> Interval:
     """Mean success over several panels, first minus second: see `score_differences`.
 
     Args:
-        first: A side's success on each panel, at least one.
-        second: Another one's on the same panels.
+        first: One side's success on each panel, at least one.
+        second: Another side's success on the same panels.
     """
     found = score_differences([first, second])
     return Interval(float(found.value[0, 1]), float(found.low[0, 1]), float(found.high[0, 1]))
 
 
 def score_differences(entries: Sequence[Sequence[Side]]) -> Differences:
-    """Mean success over several panels, every entry minus every other one, with their intervals.
+    """Differences in mean success over several panels between all pairs, with their intervals.
 
-    Panels have no episode in common: their intervals over episodes are joined as independent ones,
-    as in `benchmark.stats.intervals.mean_of`. So are training runs of different names
-    (`Side.trainings`), of which each may have its own number of seeds: their variances add up. A
-    side with a single seed of one of them stands for itself, as an entry of one checkpoint does:
-    the spread is not known of all. Of one training that played several panels, a seed's success is
-    its mean over them. One panel gives `differences`.
+    Panels have no episode in common, so their intervals over episodes are combined as independent
+    ones, as in `benchmark.stats.intervals.mean_of`. So are training runs with different names
+    (`Side.trainings`), which may have different numbers of seeds: their variances add up. A side
+    with only a single seed in one of them stands for itself, like an entry with one checkpoint,
+    because part of its spread is unknown. If one training played several panels, a seed's success
+    is its mean over them. One panel gives `differences`.
 
     Args:
         entries: Each one's success on each panel, the same panels of all; at least one of either.
@@ -222,10 +222,11 @@ def score_differences(entries: Sequence[Sequence[Side]]) -> Differences:
 def mean_success(panels: Sequence[Side]) -> Interval:
     """Mean success over panels with its interval over episodes and seeds, in [0, 1].
 
-    It is the difference from a side that never succeeds. Of a single seed it is over episodes only.
+    It is the difference from a side that never succeeds. With a single seed the interval is over
+    episodes only.
 
     Args:
-        panels: Success on each, at least one.
+        panels: Success on each panel, at least one.
     """
     never = replace(panels[0], shares=None, success=Interval(0.0, 0.0, 0.0), seeds=())
     found = score_difference(panels, [never] * len(panels))
@@ -233,7 +234,7 @@ def mean_success(panels: Sequence[Side]) -> Interval:
 
 
 def _parts_of_mean(panels: Sequence[Side]) -> list[list[float]]:
-    """What the seeds of each training add to the mean over all panels."""
+    """Contribution of each training's seeds to the mean over all panels."""
     parts: dict[str, list[tuple[float, ...]]] = {}
     for panel in panels:
         parts.setdefault(panel.trainings, []).append(panel.seeds)
@@ -256,7 +257,7 @@ def _mean_of_panels(found: Sequence[Differences]) -> Differences:
 
 
 def _over_episodes(sides: Sequence[Side]) -> Differences:
-    """As `differences`, but for checkpoints as they are; ends may leave [-1, 1]."""
+    """Like `differences`, but for the given checkpoints; ends may leave [-1, 1]."""
     rates = np.array([side.success.value for side in sides])
     below = rates - np.array([side.success.low for side in sides])
     above = np.array([side.success.high for side in sides]) - rates
@@ -268,7 +269,7 @@ def _over_episodes(sides: Sequence[Side]) -> Differences:
 
 
 def _joined(found: Differences, seeds: Sequence[Sequence[Sequence[float]]]) -> Differences:
-    """Differences with the spread of the seeds of each side's training runs in their intervals."""
+    """Add the variance between seeds of each side's training runs to the intervals."""
     trainings = _of_seeds(seeds)
     low = found.value - np.hypot(found.value - found.low, trainings)
     high = found.value + np.hypot(found.high - found.value, trainings)
@@ -287,7 +288,7 @@ def no_difference(first: Side, second: Side) -> tuple[str, float]:
         test over episodes.
 
     Raises:
-        ValueError: A side does not know its episodes, or they are not as many.
+        ValueError: A side's episodes are unknown, or the numbers of episodes differ.
     """
     one, other = first.shares, second.shares
     if one is None or other is None or one.size != other.size:
@@ -298,25 +299,25 @@ def no_difference(first: Side, second: Side) -> tuple[str, float]:
 
 
 def _related(sides: Sequence[Side]) -> Values:
-    """(n, n) correlations of the entries' shares; 0 where they are not known."""
+    """(n, n) correlations of the entries' shares; 0 where unknown."""
     size = max((side.shares.size for side in sides if side.shares is not None), default=1)
     constant = np.zeros(size)
     shares = np.stack([constant if side.shares is None else side.shares for side in sides])
     centered = shares - shares.mean(axis=1, keepdims=True)
     product = centered @ centered.T
-    # Between single plays the product is (ad - bc) / n: Newcombe takes 1/2 off it, down to 0.
+    # For single plays the product is (ad - bc) / n: Newcombe subtracts 1/2, down to 0.
     single = np.array([side.single for side in sides])
     corrected = np.where(product > 0, np.maximum(product - 0.5, 0.0), product)
     product = np.where(single[:, None] & single[None, :], corrected, product)
     squares = (centered**2).sum(axis=1)
-    squares[np.ptp(shares, axis=1) == 0] = 0.0  # all the same, whatever rounding makes of the mean
+    squares[np.ptp(shares, axis=1) == 0] = 0.0  # all the same, however the mean is rounded
     scale = np.sqrt(squares[:, None] * squares[None, :])
     related: Values = np.divide(product, scale, out=np.zeros_like(product), where=scale > 0)
     return related
 
 
 def _of_seeds(seeds: Sequence[Sequence[Sequence[float]]]) -> Values:
-    """(n, n) half widths of Welch's intervals over the seeds of each side's training runs.
+    """(n, n) half-widths of Welch's intervals over the seeds of each side's training runs.
 
     Welch's degrees of freedom are Satterthwaite's for any number of independent variances.
     """

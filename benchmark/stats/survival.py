@@ -1,4 +1,4 @@
-"""Time to an event, or censoring, per run; and how many runs survive how long."""
+"""Time to an event or to censoring per run, and survival curves."""
 
 import math
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ from benchmark.stats.intervals import CONFIDENCE
 
 @dataclass(frozen=True, slots=True, order=True)
 class EventOutcome:
-    """What was seen of one event in one run.
+    """Outcome of one event in one run.
 
     Attributes:
-        step: The update at which it happened; without it the last one at which it had not
-            (the run is censored there: nobody knows what would have come).
+        step: The update at which it happened; otherwise the last one at which it had not (the run
+            is censored there).
         happened: Whether it happened.
     """
 
@@ -28,15 +28,15 @@ class EventOutcome:
 
 @dataclass(frozen=True, slots=True)
 class SurvivalCurve:
-    """Share of runs to which an event has not happened, a staircase that goes down.
+    """Share of runs in which an event has not happened, a decreasing step function.
 
     Attributes:
-        steps: (K,) updates at which it happened to a run, or at which a run was last seen.
+        steps: (K,) updates at which it happened in a run, or at which a run was last observed.
         survival: (K,) estimated share after each of them; before the first one it is 1.
         low: (K,) lower end of its interval; NaN where the data do not bound it (shares 0 and 1).
         high: (K,) upper end, likewise.
-        at_risk: (K,) runs that were still seen, and had been spared, just before.
-        happened: (K,) runs to which it happened there.
+        at_risk: (K,) runs still observed without the event just before.
+        happened: (K,) runs in which it happened there.
     """
 
     steps: Steps
@@ -53,7 +53,7 @@ class SurvivalCurve:
 
     @property
     def median(self) -> int | None:
-        """The first update after which at most half survive; None if more always do."""
+        """The first update after which at most half survive; None if there is none."""
         half = np.flatnonzero(self.survival <= 0.5 + 1e-12)
         return int(self.steps[half[0]]) if half.size else None
 
@@ -61,8 +61,8 @@ class SurvivalCurve:
 def kaplan_meier(outcomes: Sequence[EventOutcome], confidence: float = CONFIDENCE) -> SurvivalCurve:
     """The product-limit estimate of survival, with runs of different lengths.
 
-    `S(t) = prod_{t_i <= t} (1 - d_i / n_i)`: d_i runs collapse at t_i, of n_i that were seen until
-    then. A run that was last seen at t_i counts among the n_i. Intervals are those of
+    `S(t) = prod_{t_i <= t} (1 - d_i / n_i)`: d_i of the n_i runs observed until t_i collapse then.
+    A run that was last observed at t_i counts among the n_i. Intervals are those of
     `log(-log S)` with Greenwood's variance: `S ** exp(+-z sqrt(V) / log S)`,
     `V = sum_{t_i <= t} d_i / (n_i (n_i - d_i))`.
 
@@ -70,7 +70,7 @@ def kaplan_meier(outcomes: Sequence[EventOutcome], confidence: float = CONFIDENC
     Analysis of Failure Time Data (2002), section 1.4, for the interval.
 
     Args:
-        outcomes: One for each run, in any order.
+        outcomes: One per run, in any order.
         confidence: Coverage at every single update.
 
     Raises:
