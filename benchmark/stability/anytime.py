@@ -1,4 +1,4 @@
-"""Several runs over the course of training: their middle and spread at any time."""
+"""Several runs over the course of training: their average and spread at any time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ from benchmark.stats.bootstrap import drawn, percentile_ends, sorted_iqm
 XAxis = Literal["updates", "tokens", "seconds"]
 
 ANYTIME_RESAMPLES = 2_000
-_BATCH = 4_000_000  # numbers drawn at once: bounds the memory, moves no result
+_BATCH = 4_000_000  # numbers drawn at once: limits memory without affecting results
 
 
 @dataclass(frozen=True, slots=True)
 class AnytimeCurve:
-    """Success of the seeds along their training, where all of them have values.
+    """Success of the seeds during training, where all of them have values.
 
     Attributes:
         axis: What `x` counts.
-        x: (P,) places where one of the seeds at least was evaluated.
+        x: (P,) positions at which at least one seed was evaluated.
         iqm: (P,) interquartile mean of the seeds.
         low: (P,) lower ends of its pointwise bootstrap intervals; None with a single seed.
         high: (P,) upper ends, likewise.
@@ -40,15 +40,15 @@ class AnytimeCurve:
 
 
 def dispersion_across_runs(curves: Sequence[Points]) -> float | None:
-    """How far the runs are apart: the mean over time of the interquartile range over runs.
+    """Spread of the runs: the mean over time of the interquartile range over runs.
 
-    Curves are smoothed over 3 evaluations first (the low-pass filter of the source) and compared at
-    all updates at which one of them was evaluated and that all of them cover, linear between.
+    Curves are first smoothed over 3 evaluations (the low-pass filter of the source), then compared
+    at every update at which any was evaluated and that all cover, with linear interpolation.
 
     Source: Chan et al. (ICLR 2020, arXiv:1912.05663), section 3 ("dispersion across runs").
 
     Args:
-        curves: One curve for each run.
+        curves: One curve per run.
 
     Returns:
         In the curves' unit; None with fewer than 2 runs or without a common update.
@@ -70,10 +70,10 @@ def anytime_curve(
     axis: XAxis = "updates",
     resamples: int = ANYTIME_RESAMPLES,
 ) -> AnytimeCurve | None:
-    """What the recipe is worth at any time of its training: the IQM of success over its seeds.
+    """The anytime performance of a recipe: the IQM of success over its seeds during training.
 
-    A run that ended early ends the curve: what goes on would be a choice of survivors. Between
-    two evaluations of a seed its success is linear.
+    The shortest run ends the curve, since the remaining ones would be a selection of survivors.
+    Between two evaluations, a seed's success is interpolated linearly.
 
     Source: Agarwal et al. (NeurIPS 2021, arXiv:2108.13264), section 4.2 (sample efficiency).
 
@@ -84,7 +84,7 @@ def anytime_curve(
         resamples: Number of bootstrap draws.
 
     Returns:
-        The curve; None if a log lacks its success or the axis, or they have no place in common.
+        The curve; None if a log lacks success or the axis, or the runs share no position.
 
     Raises:
         ValueError: There are no runs.
@@ -107,14 +107,14 @@ def anytime_curve(
     step = max(1, _BATCH // rows.size)
     for start in range(0, x.size, step):
         part = slice(start, start + step)
-        # Runs are sorted at each place by itself, and so are the drawn ones: no sorting is left.
+        # Runs are already sorted at each position, and so are the resampled ones.
         draws = sorted_iqm(ordered.T[part][:, rows]).T
         low[part], high[part] = percentile_ends(draws)
     return AnytimeCurve(axis, x, middle, np.minimum(low, middle), np.maximum(high, middle), worst)
 
 
 def _along(run: RunCurves, success: str, axis: XAxis) -> tuple[Values, Values] | None:
-    """A run's success along an axis, (T,) and (T,); None if the log cannot say."""
+    """A run's success along an axis, (T,) and (T,); None if the log does not show it."""
     if success not in run.curves:
         return None
     curve = run.curves[success].finite

@@ -1,9 +1,8 @@
-"""Detects collapse of a training run: deterministic rules on its curves.
+"""Detects the collapse of a training run with deterministic rules on its curves.
 
-A curve is a sequence of numbers in the order of time. None and NaN stand for what was not
-measured: the rules pass over it, as if the curve did not have that point, and positions count it.
-Every rule gives a position in the curve that it was given, or None if the run did not collapse
-(survival analysis: it is censored at its last point).
+A curve is a sequence of numbers in time order. None and NaN mean that a value was not measured: the
+rules skip such points, but positions count them. Every rule returns a position in its curve, or
+None if the run did not collapse (in survival analysis, it is censored at its last point).
 """
 
 import math
@@ -16,7 +15,7 @@ from benchmark.logs.training_log import TrainingLog
 from benchmark.stats.formatting import percent_text
 
 WINDOW = 3
-"""Evaluations that a smoothed value is the mean of."""
+"""Number of evaluations averaged in a smoothed value."""
 LEARNED = 0.10
 """Success that a run must have gained, or had, before it can lose it."""
 KEPT = 0.5
@@ -24,8 +23,8 @@ KEPT = 0.5
 PATIENCE = 3
 """Consecutive evaluations that must agree."""
 MIN_EVALUATIONS = WINDOW + 1
-"""Evaluations without which a run may have collapsed although nothing shows it: the last smoothed
-value still has the init's success in it."""
+"""With fewer evaluations, a collapse may not show: the last smoothed value still includes the
+init's success."""
 
 BASELINE_STEPS = 10
 STD_SHARE = 0.1
@@ -34,7 +33,7 @@ LOWEST_SUCCESS = 0.01
 LOWEST_PATIENCE = 5
 
 _TIE = 1e-9
-"""Two numbers that differ by less are equal: 0.6 - 0.5 is a gain of 0.10, whatever its bits."""
+"""Numbers that differ by less count as equal: 0.6 - 0.5 is a gain of 0.10 despite rounding."""
 
 Curve = Sequence[float | None]
 
@@ -43,8 +42,8 @@ def smoothed(curve: Curve, window: int = WINDOW) -> list[float | None]:
     """Trailing means: `m_t = mean(s_{t-w+1}, ..., s_t)`, over fewer values at the beginning.
 
     Args:
-        curve: Values, None or NaN where there is none.
-        window: Values of a mean, w; at least 1.
+        curve: Values; None or NaN if missing.
+        window: Number of values in a mean, w; at least 1.
 
     Returns:
         As many values, None where the curve has none.
@@ -74,7 +73,7 @@ def running_best(curve: Curve) -> list[float | None]:
 
 
 def collapse_step(success: Curve, *, from_start: bool = True) -> int | None:
-    """Where a success curve collapses.
+    """Find where a success curve collapses.
 
     With the success before training `s_0` (the first value), the smoothed curve `m_t` (w = 3) and
     its running best `b_t`, the run is collapsed at t if either
@@ -83,11 +82,11 @@ def collapse_step(success: Curve, *, from_start: bool = True) -> int | None:
       `m_t <= s_0 + 0.5 (b_t - s_0)` holds for at least 3 consecutive evaluations, t among them; or
     - it has lost half of all it could: `m_t <= 0.5 b_t`, where `b_t >= 0.10`.
 
-    The collapse step is the first such t: the beginning of the stretch. The second rule needs no
-    gain, since a run that falls from a good init to nothing has collapsed; its `b_t >= 0.10` keeps
-    out curves that are never far enough above 0 for a half to mean anything.
+    The collapse step is the first such t. The second rule needs no gain, since a run that falls
+    from a good init to nothing has collapsed; its `b_t >= 0.10` excludes curves that are never far
+    enough above 0 for a half to be meaningful.
 
-    On few episodes noise alone looks like collapse. Of runs whose true success stays at 12%, the
+    With few episodes, noise alone looks like collapse. Of runs whose true success stays at 12%, the
     rule calls 51% collapsed after 11 validations on 30 episodes, 5% on 100, 1% on 144 and 0.3% on
     200; after 41 validations, 30% on 100 and 0.2% on 256
     (`tests/benchmarks/scripts/false_collapses.py`).
@@ -97,8 +96,8 @@ def collapse_step(success: Curve, *, from_start: bool = True) -> int | None:
 
     Args:
         success: Success rates on one validation panel, the init's first, each in [0, 1].
-        from_start: Whether the first one is the init's. If it is not, nobody knows what was gained,
-            and the second rule alone is looked at.
+        from_start: Whether the first one is the init's. Otherwise the gain is unknown, and only the
+            second rule applies.
 
     Returns:
         Position in `success`; None without a collapse.
@@ -121,16 +120,16 @@ def collapse_step(success: Curve, *, from_start: bool = True) -> int | None:
 
 
 def fall_step(success: Curve) -> int | None:
-    """Where the loss behind a collapse is first seen: no later than `collapse_step`.
+    """Find where the loss behind a collapse first shows, no later than `collapse_step`.
 
-    A smoothed curve lags. The fall is the earliest of the values that `m_t` at the collapse is a
-    mean of that is itself at or below the level lost there: half of the best smoothed value, or
-    half of the gain where that is at least 0.10.
+    A smoothed curve lags. The fall is the earliest value in the window of `m_t` at the collapse
+    that is itself at or below the collapse threshold: half of the best smoothed value, or half of
+    the gain if that is at least 0.10.
 
     Source: this project's definition.
 
     Args:
-        success: As for `collapse_step`, the init's first.
+        success: See `collapse_step`; the init's first.
 
     Returns:
         Position in `success`; None without a collapse.
@@ -147,22 +146,22 @@ def fall_step(success: Curve) -> int | None:
 
 
 def halved(success: Curve) -> bool:
-    """Whether a success curve ends at half of its best value or below, which was 0.10 or more.
+    """Whether a success curve ends at or below half of its best value of at least 0.10.
 
-    Not smoothed: the rules of collapse look at a mean over 3 evaluations, which does not see a late
-    loss. Of a run that has collapsed this says nothing new.
+    Not smoothed: the collapse rules use a mean over 3 evaluations, which misses a late loss. For a
+    collapsed run this adds no information.
 
     Source: this project's definition.
 
     Args:
-        success: As for `collapse_step`.
+        success: See `collapse_step`.
     """
     known = [value for value in success if _measured(value)]
     return bool(known) and known[-1] <= KEPT * max(known) >= KEPT * LEARNED
 
 
 def halved_on(run: RunCurves) -> tuple[str, ...]:
-    """Panels on which a run is `halved`; the mean over all of a run on several tasks is empty."""
+    """Panels on which a run is `halved`; an empty name is the mean over several tasks."""
     found = [(*name.partition("@"), points) for name, points in run.curves.items()]
     return tuple(
         panel
@@ -172,14 +171,14 @@ def halved_on(run: RunCurves) -> tuple[str, ...]:
 
 
 def format_collapse_step(valid: Curve) -> int | None:
-    """Where valid responses vanish: below half of their best share for 3 evaluations in a row.
+    """Find where valid responses stay below half of their best share for 3 evaluations in a row.
 
-    `v_t < 0.5 max(v_k for k <= t)`, not smoothed. A policy can fall silent in this way before its
-    success curve shows it (ARLArena describes CISPO on ALFWorld so: gradient norms explode, the
-    share of valid formats drops).
+    `v_t < 0.5 max(v_k for k <= t)`, not smoothed. This can happen before the success curve shows a
+    collapse (as ARLArena describes for CISPO on ALFWorld: gradient norms explode, the share of
+    valid formats drops).
 
     Args:
-        valid: Share of responses with a valid action (or format), one value for each evaluation.
+        valid: Share of responses with a valid action (or format), one value per evaluation.
 
     Returns:
         Position of the first of the three; None without a collapse.
@@ -193,7 +192,7 @@ def format_collapse_step(valid: Curve) -> int | None:
 
 
 def reward_std_stop(group_std: Curve) -> int | None:
-    """RAGEN's first stop rule: groups have no spread of returns left to learn from.
+    """RAGEN's first stop rule: returns within groups no longer vary enough to learn from.
 
     The in-group standard deviation stays below 0.1 times the mean of its first 10 updates for 10
     consecutive updates after those. Source: RAGEN (Wang et al., arXiv:2504.20073), its trainer's
@@ -201,10 +200,10 @@ def reward_std_stop(group_std: Curve) -> int | None:
 
     Args:
         group_std: Mean over groups of the standard deviation of returns in the group, one value
-            for each update (`rollout/group_std`).
+            per update (`rollout/group_std`).
 
     Returns:
-        Position of the last of the 10, at which training stops; None if it goes on.
+        Position of the last of the 10, at which training stops; None if it continues.
     """
     values = [_or_none(value) for value in group_std]
     first = [position for position, value in enumerate(values) if value is not None]
@@ -223,13 +222,13 @@ def reward_std_stop(group_std: Curve) -> int | None:
 def success_stop(success: Curve) -> int | None:
     """RAGEN's second stop rule: success below 1% in 5 validations in a row.
 
-    Source: as for `reward_std_stop`.
+    Source: see `reward_std_stop`.
 
     Args:
         success: Success rates on one validation panel, each in [0, 1].
 
     Returns:
-        Position of the fifth, at which training stops; None if it goes on.
+        Position of the fifth, at which training stops; None if it continues.
     """
     low = [None if (v := _or_none(value)) is None else v < LOWEST_SUCCESS for value in success]
     stretch = _first_stretch(low, LOWEST_PATIENCE)
@@ -239,16 +238,16 @@ def success_stop(success: Curve) -> int | None:
 def diverged(made: Curve, skipped: Curve, limit: int) -> str | None:
     """Whether a run has ended because optimizer steps were not finite.
 
-    Skipped steps are counted from the end back to the last update in which one was made, that
-    update's included: nobody knows which of its steps came first.
+    Skipped steps are counted backward from the end to the last update with a completed step,
+    including that update's: the order of its steps is unknown.
 
     Args:
-        made: Optimizer steps of all updates (`policy/optimizer_steps`).
-        skipped: Steps of them that were left out (`policy/skipped_steps`).
-        limit: Skipped steps in a row that end a run (`optimization.max_skipped`).
+        made: Completed optimizer steps of all updates (`policy/optimizer_steps`).
+        skipped: Skipped steps of all updates (`policy/skipped_steps`).
+        limit: Consecutive skipped steps that end a run (`optimization.max_skipped`).
 
     Returns:
-        The reason, as the end of a sentence for people; None if there were fewer.
+        The reason, as the end of a sentence; None if there were fewer.
     """
     count = 0.0
     for steps, left_out in zip(reversed(made), reversed(skipped), strict=True):
@@ -259,7 +258,7 @@ def diverged(made: Curve, skipped: Curve, limit: int) -> str | None:
 
 
 def skipped_text(limit: int) -> str:
-    """Why a run ends after so many steps that were not finite."""
+    """Why a run ends after `limit` steps that were not finite."""
     return f"{limit} optimizer steps in a row had a loss or gradient that is not finite"
 
 
@@ -268,11 +267,11 @@ def should_stop(success: Curve, action_ok: Curve = (), group_std: Curve = ()) ->
 
     Args:
         success: Success rates of all validations of one panel so far, the init's first.
-        action_ok: Shares of responses with an admitted action, of the same validations.
+        action_ok: Shares of responses with an accepted action, of the same validations.
         group_std: In-group standard deviations of returns of all updates so far.
 
     Returns:
-        The reason, as the end of a sentence for people; None if the run may go on.
+        The reason, as the end of a sentence; None if the run may continue.
     """
     if (step := collapse_step(success)) is not None:
         best = max(value for value in smoothed(success) if value is not None)
@@ -299,7 +298,7 @@ def should_stop(success: Curve, action_ok: Curve = (), group_std: Curve = ()) ->
 
 
 def _first_stretch(flags: Sequence[bool | None], length: int) -> list[int]:
-    """Positions of the first `length` flags in a row that are set; None is skipped."""
+    """Positions of the first `length` consecutive flags that are set; None is skipped."""
     stretch: list[int] = []
     for position, flag in enumerate(flags):
         if flag is not None:
@@ -322,8 +321,8 @@ def collapse_update(log: TrainingLog, panel: str | None = None) -> int | None:
 
     Args:
         log: The run.
-        panel: Whose success counts; by default the first one's, or of a run on several tasks the
-            mean over theirs.
+        panel: The panel whose success counts; by default the first one, or for a run on several
+            tasks the mean over their panels.
     """
     curve = judged_success(log, panel)
     step = collapse_step([success for _, success in curve])
@@ -331,10 +330,10 @@ def collapse_update(log: TrainingLog, panel: str | None = None) -> int | None:
 
 
 def fall_update(log: TrainingLog) -> int | None:
-    """The update after which a collapsed run is first seen to have fallen (`fall_step`).
+    """The update after which a collapsed run's fall first shows (`fall_step`).
 
     Args:
-        log: The run; what success counts is that of `collapse_update`.
+        log: The run; the same success counts as in `collapse_update`.
     """
     curve = judged_success(log)
     step = fall_step([success for _, success in curve])
@@ -346,7 +345,7 @@ def judged_success(log: TrainingLog, panel: str | None = None) -> list[tuple[int
 
     Args:
         log: The run.
-        panel: Which panel; None for the first, or the mean over tasks of a run on several.
+        panel: The panel; None for the first, or for the mean over tasks of a run on several.
     """
     if not log.validations:
         return []

@@ -1,9 +1,9 @@
 """Compares recipes over tasks and seeds: IQM, probability of improvement, profiles.
 
-Scores are one number for each run, by task, all in one unit (success rates): what has different
-units is never put together. Tasks are the strata of every bootstrap. With few seeds its intervals
-are too narrow, and those of a comparison need `LEAST_SEEDS`; checkpoints that were evaluated on the
-same episodes are better compared by those (`benchmark.evaluation.compare`).
+Scores are one number per run, by task, all in one unit (success rates): different units are never
+combined. Tasks are the strata of every bootstrap. With few seeds its intervals are too narrow, so
+those of a comparison need `LEAST_SEEDS`; checkpoints that were evaluated on the same episodes are
+better compared on those (`benchmark.evaluation.compare`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,10 +25,10 @@ from benchmark.stats.intervals import RESAMPLES
 
 PROFILE_RESAMPLES = 2_000
 LEAST_SEEDS = 5
-"""Of normal scores, the 95% interval of the IQM holds the truth in 74% of cases with 3 seeds, 89%
-with 4 and 91% with 5; of three seeds that are all better than three others, the interval of the
-probability of improvement is [1, 1]."""
-_BATCH = 2_000_000  # comparisons made at once: bounds the memory, moves no result
+"""For normal scores, the 95% interval of the IQM contains the true value in 74% of cases with 3
+seeds, 89% with 4 and 91% with 5; if three seeds are all better than three others, the interval of
+the probability of improvement is [1, 1]."""
+_BATCH = 2_000_000  # comparisons made at once: limits memory without affecting results
 
 Scores = Mapping[str, Sequence[float]]
 """Final scores of the runs of one recipe, by task."""
@@ -37,7 +37,7 @@ Scores = Mapping[str, Sequence[float]]
 def iqm_over_tasks(scores: Scores, resamples: int = RESAMPLES) -> BootstrapInterval:
     """The interquartile mean of all runs of all tasks, pooled (`bootstrap.sorted_iqm`).
 
-    Every run counts once, so a task with more runs counts for more: give all as many.
+    Every run counts once, so a task with more runs has more weight: give all tasks equally many.
 
     Source: Agarwal et al. (NeurIPS 2021, arXiv:2108.13264), sections 4.1 and 4.3.
 
@@ -46,7 +46,7 @@ def iqm_over_tasks(scores: Scores, resamples: int = RESAMPLES) -> BootstrapInter
         resamples: Number of bootstrap draws.
 
     Returns:
-        It and its stratified bootstrap interval, None where a task has a single run.
+        The mean with its stratified bootstrap interval; None if a task has a single run.
 
     Raises:
         ValueError: There are no tasks, a task has no runs, or a score is not finite.
@@ -58,23 +58,23 @@ def iqm_over_tasks(scores: Scores, resamples: int = RESAMPLES) -> BootstrapInter
 def probability_of_improvement(
     first: Scores, second: Scores, resamples: int = RESAMPLES
 ) -> BootstrapInterval:
-    """How likely a run of the first recipe is better than one of the second.
+    """Probability that a run of the first recipe is better than one of the second.
 
     `(1/M) sum_m P(X_m > Y_m)`, where P is the share of pairs of runs on task m that the first
-    wins, ties half: the Mann-Whitney statistic by the number of pairs. It says nothing of how much
-    better.
+    wins, with ties counting half: the Mann-Whitney statistic divided by the number of pairs. It
+    does not show how much better.
 
     Source: Agarwal et al. (arXiv:2108.13264), section 4.3.
 
-    Swapping the recipes gives one minus the result, the ends of the interval included.
+    Swapping the recipes gives one minus the result, including the ends of the interval.
 
     Args:
         first: Scores of the first recipe, by task.
-        second: Scores of the second one; of the same tasks.
-        resamples: Number of bootstrap draws, even; both recipes' runs are drawn.
+        second: Scores of the second recipe on the same tasks.
+        resamples: Number of bootstrap draws, even; both recipes' runs are resampled.
 
     Returns:
-        A share, 0.5 for equals; no interval where a task has a single run of a recipe.
+        A share, 0.5 for equals; no interval if a recipe has a single run on a task.
 
     Raises:
         ValueError: The tasks differ, there are none, a task has no runs, or a score is not finite.
@@ -92,7 +92,7 @@ def probability_of_improvement(
     draws = np.zeros(2 * half)
     for place, (x, y) in enumerate(pairs):
         rows = max(1, _BATCH // (x.size * y.size))
-        # Each recipe has the other's draws in the second half: neither way round is preferred.
+        # The recipes swap draws in the second half, which makes the result symmetric.
         for begin, one, other in ((0, 2 * place, 2 * place + 1), (half, 2 * place + 1, 2 * place)):
             xs, ys = x[drawn(x.size, half, one)], y[drawn(y.size, half, other)]
             for start in range(0, half, rows):
@@ -102,7 +102,7 @@ def probability_of_improvement(
 
 
 def _wins(xs: Values, ys: Values) -> Values:
-    """Share of pairs that the first wins, ties half: (R, n) and (R, k) to (R,)."""
+    """Share of pairs that the first wins, with ties counting half: (R, n) and (R, k) to (R,)."""
     gaps = xs[:, :, None] - ys[:, None, :]
     shares: Values = ((np.sign(gaps) + 1) / 2).mean(axis=(1, 2))
     return shares
@@ -110,12 +110,12 @@ def _wins(xs: Values, ys: Values) -> Values:
 
 @dataclass(frozen=True, slots=True)
 class PerformanceProfile:
-    """How many runs are above a score, for every score.
+    """Share of runs above a score, as a function of the score.
 
     Attributes:
         thresholds: (P,) scores tau.
         share: (P,) share of runs above each.
-        low: (P,) lower ends of the pointwise intervals; None where a task has a single run.
+        low: (P,) lower ends of the pointwise intervals; None if a task has a single run.
         high: (P,) upper ends, likewise.
     """
 
@@ -164,15 +164,15 @@ def performance_profile(
 
 @dataclass(frozen=True, slots=True)
 class RecipeComparison:
-    """Recipes against each other on the same tasks.
+    """Comparison of recipes on the same tasks.
 
     Attributes:
-        tasks: What the scores are of.
+        tasks: The tasks of the scores.
         labels: The recipes, at least two.
-        seeds: Runs of each recipe, over all tasks.
+        seeds: Number of runs of each recipe, over all tasks.
         iqm: Interquartile mean of each recipe.
         improvement: Probability that a run of the first recipe is better than one of each; None for
-            the first one itself, and where either has a single run on a task.
+            the first recipe itself, and if either has a single run on a task.
         profiles: Performance profile of each, all at the same thresholds.
     """
 
@@ -185,19 +185,19 @@ class RecipeComparison:
 
 
 def comparison_of(recipes: Mapping[str, Scores]) -> RecipeComparison:
-    """Compare the first recipe with all others; with fewer than `LEAST_SEEDS` without intervals.
+    """Compare the first recipe with all others, without intervals below `LEAST_SEEDS` seeds.
 
     Args:
-        recipes: Scores of each recipe, success rates; all of the same tasks.
+        recipes: Success rates of each recipe, all on the same tasks.
 
     Raises:
-        ValueError: There are fewer than two recipes, or as for `probability_of_improvement`.
+        ValueError: There are fewer than two recipes, or see `probability_of_improvement`.
     """
     if len(recipes) < 2:
         raise ValueError("a comparison takes two recipes")
     first, *others = recipes.values()
     scores = [score for of in recipes.values() for runs in of.values() for score in runs]
-    # Between two neighbors nothing changes, so that the profiles are drawn without loss.
+    # Profiles change only at these values, so nothing is lost.
     thresholds = sorted({0.0, 1.0, *scores})
     enough = [min(map(len, of.values())) >= LEAST_SEEDS for of in recipes.values()]
     iqms = map(iqm_over_tasks, recipes.values())

@@ -1,10 +1,9 @@
 """Stability metrics of one learning curve: drawdowns, risks, spread, time to a level.
 
-Every function takes one curve (`Points`: values along updates) and gives one number, or None where
-the curve has too few points to say. Values that are not finite are skipped, as if the curve did
-not have those points. Curves of success are in [0, 1] and are never scaled by their own range: a
-run that hardly moved would look wild. Quantiles are linear between order statistics (type 7 of
-Hyndman and Fan, 1996), the default of numpy.
+Every function takes one curve (`Points`: values along updates) and returns one number, or None if
+the curve has too few points. Points that are not finite are skipped. Success curves are in [0, 1]
+and are never scaled by their own range, which would make an almost constant run look volatile.
+Quantiles are linear between order statistics (type 7 of Hyndman and Fan, 1996), numpy's default.
 """
 
 import math
@@ -16,19 +15,19 @@ from benchmark.stability.collapse import running_best, smoothed
 from benchmark.stats.arrays import Steps, Values
 
 TAIL = 0.1
-"""Share of the worst points that a risk is the mean of. A validation curve has some 30 points, of
-which the customary 5% would be one or two."""
+"""Share of the worst points over which a risk is averaged. A validation curve has about 30 points,
+of which the customary 5% would be one or two."""
 SPREAD_WINDOW = 10
-"""Changes in a window of `dispersion_across_time`."""
+"""Number of changes in a window of `dispersion_across_time`."""
 LATE = 0.2
 """Share of a run's updates that count as its end."""
 
 _TIE = 1e-12
-"""Quantiles of numbers that are equal may differ from them by so much, through rounding."""
+"""Quantiles of equal numbers may differ from them by this much through rounding."""
 
 
 def smoothed_curve(curve: Points) -> Points:
-    """Trailing means over 3 evaluations (`collapse.smoothed`), without what is not finite."""
+    """Trailing means over 3 evaluations (`collapse.smoothed`), without non-finite values."""
     finite = curve.finite
     means = smoothed(finite.values.tolist())
     return Points(finite.steps, np.array(means, np.float64))
@@ -40,7 +39,7 @@ def drawdowns(curve: Points) -> Values:
     Source: Chan et al. (ICLR 2020, arXiv:1912.05663), section 3.
 
     Returns:
-        (T,) not negative, one for each finite point.
+        (T,) not negative, one per finite point.
     """
     values = curve.finite.values
     falls: Values = np.maximum.accumulate(values) - values
@@ -48,10 +47,10 @@ def drawdowns(curve: Points) -> Values:
 
 
 def max_drawdown(curve: Points) -> float | None:
-    """The deepest fall below a value that was reached before: `max_t D_t`, not smoothed.
+    """The largest drawdown: `max_t D_t`, not smoothed.
 
-    The noise of evaluations alone makes it larger than 0: it is to be compared between curves with
-    as many evaluations of as many episodes.
+    Evaluation noise alone makes it larger than 0, so compare it only between curves with equally
+    many evaluations on equally many episodes.
 
     Source: Chan et al. (arXiv:1912.05663), section 3.
 
@@ -63,10 +62,10 @@ def max_drawdown(curve: Points) -> float | None:
 
 
 def area_lost(curve: Points) -> float | None:
-    """The mean fall below the best: `(1/T) sum_t D_t`.
+    """The mean drawdown: `(1/T) sum_t D_t`.
 
-    Source: this project's, after the drawdown of Chan et al. (arXiv:1912.05663); its root of mean
-    squares would be Martin's ulcer index (1987).
+    Source: this project's, after the drawdown of Chan et al. (arXiv:1912.05663); the root mean
+    square would be Martin's ulcer index (1987).
 
     Returns:
         In the curve's unit, at least 0; None with fewer than 2 points.
@@ -76,15 +75,15 @@ def area_lost(curve: Points) -> float | None:
 
 
 def retention(curve: Points) -> float | None:
-    """How much of its best a run still has at its end: `R = m_T / b_T`, smoothed.
+    """Share of its best success that a run keeps at the end: `R = m_T / b_T`, smoothed.
 
     `m_t` is the mean of 3 evaluations, `b_T` the largest of them.
 
     Source: this project's definition.
 
     Returns:
-        A share in [0, 1] for curves that are not negative; None with fewer than 2 points, or where
-        the best is not above 0.
+        A share in [0, 1] for curves that are not negative; None with fewer than 2 points, or if the
+        best is not above 0.
     """
     means = smoothed_curve(curve).values.tolist()
     if len(means) < 2:
@@ -105,10 +104,10 @@ def changes(curve: Points) -> Values:
 
 
 def short_term_risk(curve: Points, tail: float = TAIL) -> float | None:
-    """The mean of the worst falls from one evaluation to the next.
+    """The mean of the worst drops from one evaluation to the next.
 
-    `-mean(d_i for d_i <= quantile(d, tail))` of the changes d: minus their lower CVaR, so that, as
-    in all risks here, more is worse. Below 0 where even the worst changes are gains.
+    `-mean(d_i for d_i <= quantile(d, tail))` of the changes d: minus their lower CVaR, so that
+    higher is worse, as for all risks here. Below 0 if even the worst changes are gains.
 
     Source: Chan et al. (arXiv:1912.05663), section 3 ("short-term risk across time").
 
@@ -124,10 +123,10 @@ def short_term_risk(curve: Points, tail: float = TAIL) -> float | None:
 
 
 def long_term_risk(curve: Points, tail: float = TAIL) -> float | None:
-    """The mean of the deepest falls below the best: `mean(D_t for D_t >= quantile(D, 1 - tail))`.
+    """The mean of the deepest drawdowns: `mean(D_t for D_t >= quantile(D, 1 - tail))`.
 
-    The upper tail of the drawdowns. Their lower tail, which some published settings take, is 0 for
-    every curve that rises first, whatever follows.
+    This is the upper tail of the drawdowns. Their lower tail, which some published settings use, is
+    0 for every curve that rises first, whatever follows.
 
     Source: Chan et al. (arXiv:1912.05663), section 3 ("long-term risk across time").
 
@@ -143,17 +142,17 @@ def long_term_risk(curve: Points, tail: float = TAIL) -> float | None:
 
 
 def dispersion_across_time(curve: Points, window: int = SPREAD_WINDOW) -> float | None:
-    """How unsteady a curve is from one evaluation to the next, whatever its trend.
+    """Volatility of a curve from one evaluation to the next, regardless of its trend.
 
-    The interquartile range of the changes per update in every window of so many consecutive
-    changes, then the mean over the windows; one window of all of them where they are fewer.
-    Differences take the trend away.
+    The interquartile range of the changes per update in every window of consecutive changes, then
+    the mean over the windows; if there are fewer changes, they form one window. Differencing
+    removes the trend.
 
     Source: Chan et al. (arXiv:1912.05663), section 3 ("dispersion across time").
 
     Args:
         curve: The curve.
-        window: Changes in a window, at least 2.
+        window: Number of changes in a window, at least 2.
 
     Returns:
         In the curve's unit per update, at least 0; None with fewer than 2 changes.
@@ -171,13 +170,13 @@ def dispersion_across_time(curve: Points, window: int = SPREAD_WINDOW) -> float 
 def late_std(curve: Points, share: float = LATE) -> float | None:
     """Standard deviation of the values in the last share of the updates.
 
-    Of all points with `x_t >= x_T - share (x_T - x_0)`; divided by their number, not by one less.
+    Over all points with `x_t >= x_T - share (x_T - x_0)`; the population standard deviation.
 
-    Source: ARLArena's criterion of stability while tuning is the square of it, the variance of the
-    success rate over the last 20% of the steps.
+    Source: ARLArena's stability criterion for tuning is its square, the variance of the success
+    rate over the last 20% of the steps.
 
     Returns:
-        In the curve's unit, at least 0; None where fewer than 2 points are so late.
+        In the curve's unit, at least 0; None if there are fewer than 2 such points.
     """
     finite = curve.finite
     if finite.steps.size < 2:
@@ -188,7 +187,7 @@ def late_std(curve: Points, share: float = LATE) -> float | None:
 
 
 def mean_over_time(curve: Points) -> float | None:
-    """The area under the curve by its length: what a run is worth if it can be stopped anytime.
+    """Area under the curve divided by its length: the value of a run that may stop at any time.
 
     `sum_t (y_t + y_{t+1}) (x_{t+1} - x_t) / 2 / (x_T - x_0)`, the trapezoidal rule.
 
@@ -208,10 +207,10 @@ def slope(curve: Points, per: int = 100) -> float | None:
 
     Args:
         curve: The curve.
-        per: Updates that the slope is given for.
+        per: Number of updates per which the slope is given.
 
     Returns:
-        In the curve's unit per so many updates; None with fewer than 2 points.
+        In the curve's unit per `per` updates; None with fewer than 2 points.
     """
     finite = curve.finite
     if finite.steps.size < 2:
@@ -229,21 +228,21 @@ def step_to_reach(smooth: Points, level: float) -> int | None:
         level: In the curve's unit.
 
     Returns:
-        An update of the curve; None if it never is.
+        An update of the curve; None if it never gets there.
     """
     reached = np.flatnonzero(smooth.values >= level - _TIE)
     return int(smooth.steps[reached[0]]) if reached.size else None
 
 
 def running_totals(total: Points, steps: Steps) -> Values:
-    """A running total (tokens, seconds) after some updates, linear between two that are known.
+    """A running total (tokens, seconds) at given updates, linear between known updates.
 
     Args:
         total: Running total after updates; it is 0 before the first one.
         steps: (T,) the updates, not negative.
 
     Returns:
-        (T,) in the total's unit; NaN after the last update that is known.
+        (T,) in the total's unit; NaN after the last known update.
     """
     finite = total.finite
     if not finite.steps.size:
@@ -256,10 +255,10 @@ def running_totals(total: Points, steps: Steps) -> Values:
 
 
 def upper_quantile(curve: Points, share: float) -> float | None:
-    """A quantile of a number that is the worse the larger it is.
+    """A quantile of a number for which larger is worse.
 
-    Unlike elsewhere, a value that is not finite counts, as larger than all others: a number that
-    overflowed was not small. So the quantile can be infinite.
+    Unlike elsewhere, a value that is not finite counts as larger than all others, because a number
+    that overflowed was not small. So the quantile can be infinite.
 
     Returns:
         In the curve's unit; None for a curve without points.
@@ -275,7 +274,7 @@ def upper_quantile(curve: Points, share: float) -> float | None:
 
 
 def _upper_mean(values: Values, tail: float) -> float:
-    """Upper CVaR: the mean of what is at least the quantile of `1 - tail`."""
+    """Upper CVaR: the mean of values at or above the quantile of `1 - tail`."""
     if not 0 < tail <= 1:
         raise ValueError(f"a tail is a share above 0, not {tail}")
     limit = np.quantile(values, 1 - tail)

@@ -1,8 +1,8 @@
 """Definitions of all stability metrics: the one table used by reports and the leaderboard.
 
-The functions that compute them have the formulas at length. Success rates are shares in [0, 1].
-"Smoothed" is the mean of the last 3 evaluations. `D_t` is how far evaluation t is below the best
-one up to then, `d_t` the change per update from one evaluation to the next, k3 is as in
+The functions that compute them give the full formulas. Success rates are shares in [0, 1].
+"Smoothed" means averaged over the last 3 evaluations. `D_t` is how far evaluation t is below the
+best one so far, `d_t` the change per update between evaluations; for k3, see
 `benchmark.logs.metrics`.
 """
 
@@ -17,15 +17,15 @@ Better = Literal["higher", "lower"]
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What one number is.
+    """Definition of one number.
 
     Attributes:
-        name: What people call it.
-        unit: Its unit; for an event that of the time until it.
-        text: What it says, in one line.
-        better: Which values are better; None where neither is.
-        source: Where the definition comes from.
-        scope: What it is a number of: a `run`, an `event` in a run, a `recipe` (its seeds), or a
+        name: Its display name.
+        unit: Its unit; for an event, the unit of the time until it.
+        text: Its meaning in one line.
+        better: Which values are better; None if neither.
+        source: Source of the definition.
+        scope: What it describes: a `run`, an `event` in a run, a `recipe` (its seeds), or a
             `comparison` of recipes.
     """
 
@@ -158,5 +158,5 @@ DEFINITIONS: Final[Mapping[str, Definition]] = {
 
 @cache
 def of_scope(scope: Scope) -> tuple[str, ...]:
-    """Names of all numbers of one scope, in the order of the table."""
+    """Names of all numbers with one scope, in the order of the table."""
     return tuple(name for name, what in DEFINITIONS.items() if what.scope == scope)

@@ -1,21 +1,20 @@
-"""Early warning: which number of a log warns of a collapse, by a rule tested on other runs.
+"""Early warning: which logged number predicts a collapse, with a rule tested on held-out runs.
 
-The rule of `precursors` compares a run with its own first 5 updates, so it is blind to what falls
-as early as update 3. Here a run is compared with runs that did not collapse: a rule raises an alarm
-at the first update at which its signal is beyond a limit. One update suffices, since a run can fall
+The rule of `precursors` compares a run with its own first 5 updates, so it misses runs that fall as
+early as update 3. Here a run is compared with runs that did not collapse: a rule raises an alarm at
+the first update at which its signal is beyond a limit. One update suffices, since a run can fall
 within three.
 
-The limits that are tried are the most extreme values of the healthy runs. On one half of the runs
-the rule is chosen that has the highest share of warnings minus share of false alarms; the other
-half says how good it is.
+Candidate limits are the most extreme values of the healthy runs. One half of the runs selects the
+rule with the highest share of warnings minus share of false alarms; the other half evaluates it.
 
 Collapsed runs are watched until they fall, so healthy runs must not be watched longer: a false
 alarm counts as the share of the collapsed runs of its track that fall after it.
 
-Success warns of nothing: its loss is what a warning should come before. What is computed from
-returns (reward, penalty, spread in groups) is success in other units, and so are turns, since an
-episode that is not solved runs to its limit. Success of the training episodes is measured all the
-same, as `SUCCESS`: a warning that comes no earlier tells nothing new.
+Success is not a warning signal: a warning should come before its loss. Numbers computed from
+returns (reward, penalty, spread in groups) are success in other units, and so are turns, since an
+unsolved episode runs to its limit. Success of the training episodes is still measured, as
+`SUCCESS`: a warning that comes no earlier than that is of no use.
 
 Source: this project's definition; the criterion is that of Youden (Cancer 3, 1950, 32-35).
 """
@@ -42,13 +41,13 @@ _ROUND: Final = Context(prec=2, rounding=ROUND_CEILING)
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A number of the updates that may warn.
+    """A logged number that may give a warning.
 
     Attributes:
-        name: In `METRICS`.
-        below: An alarm is a low value, not a high one.
-        relative: Its multiple of the run's first value counts, where tasks differ in size.
-        behavior: Seen in episodes; others are seen in the policy itself.
+        name: Its name in `METRICS`.
+        below: Low values raise the alarm instead of high ones.
+        relative: Use its ratio to the run's first value, because its scale depends on the task.
+        behavior: Measured in episodes; others are measured in the policy itself.
     """
 
     name: str
@@ -58,7 +57,7 @@ class Signal:
 
     @property
     def label(self) -> str:
-        """What it is called: its name, and where it is watched in both directions which one."""
+        """Its name, and its direction if both directions are watched."""
         both = sum(each.name == self.name for each in SIGNALS) > 1
         return f"{self.name} ({'down' if self.below else 'up'})" if both else self.name
 
@@ -79,14 +78,14 @@ SIGNALS: Final = (
     Signal("response/tokens_mean", relative=True, behavior=True),
     Signal("response/truncated", behavior=True),
 )
-"""What is watched, with the directions that mean harm."""
+"""The watched signals, with the harmful directions."""
 SUCCESS: Final = Signal("rollout/success", below=True, relative=True, behavior=True)
-"""What no warning may be: for comparison only."""
+"""Not a warning signal; for comparison only."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WatchedRun:
-    """One training run; a run equals itself alone.
+    """One training run, compared by identity.
 
     Attributes:
         track: Its track.
@@ -94,8 +93,8 @@ class WatchedRun:
         seed: Its seed.
         curves: Numbers of its updates, by name.
         collapse: Update after which it collapsed; None if it is healthy.
-        fall: Update after which that was first seen, at most `collapse`; None likewise.
-        unfallen: Update of the last validation before that; None likewise.
+        fall: Update after which the fall first shows, at most `collapse`; None likewise.
+        unfallen: Update of the last validation before the fall; None likewise.
         falls: Falls of all runs of its track that collapsed; see `comparable`.
     """
 
@@ -111,7 +110,7 @@ class WatchedRun:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A signal with its limit: an alarm is what lies beyond."""
+    """A signal with its limit: values beyond it raise an alarm."""
 
     signal: Signal
     limit: float
@@ -119,17 +118,17 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a rule does on some runs.
+    """Results of a rule on a set of runs.
 
     Attributes:
-        leads: Updates from the alarm to the fall, at least 1, of every run that was warned of.
-        certain: Of these, runs with the alarm by the last validation before the fall: of the others
-            nobody knows whether they had fallen by then.
-        watched: Collapsed runs with an update up to that validation, where it was possible.
-        collapsed: Runs that collapsed.
+        leads: Updates from the alarm to the fall, at least 1, of every run with a warning.
+        certain: Number of these whose alarm came by the last validation before the fall; the others
+            may already have fallen by then.
+        watched: Collapsed runs with an update up to that validation, so that this was possible.
+        collapsed: Number of runs that collapsed.
         false_alarms: Healthy runs with an alarm, each watched as long as a collapsed run of its
             track: the sum of `false_alarm`.
-        healthy: Healthy runs.
+        healthy: Number of healthy runs.
     """
 
     leads: tuple[int, ...]
@@ -141,19 +140,19 @@ class Outcome:
 
     @property
     def excess(self) -> Fraction:
-        """Share of collapsed runs that are warned of minus share of healthy ones with an alarm."""
+        """Share of collapsed runs with a warning minus share of healthy runs with an alarm."""
         warned = Fraction(len(self.leads), max(self.collapsed, 1))
         return warned - self.false_alarms / max(self.healthy, 1)
 
 
 def comparable(runs: Sequence[WatchedRun]) -> tuple[WatchedRun, ...]:
-    """Runs on tracks on which at least one has collapsed.
+    """Runs on tracks with at least one collapse.
 
-    On a track without any the setting itself is harmless: a rule that only tells tracks apart
+    On a track without any, the setting itself is harmless: a rule that only distinguishes tracks
     would look like a warning.
 
     Returns:
-        Copies that know the falls of their track.
+        Copies with the falls of their track.
     """
     falls: dict[str, tuple[int, ...]] = {}
     for run in runs:
@@ -165,15 +164,15 @@ def comparable(runs: Sequence[WatchedRun]) -> tuple[WatchedRun, ...]:
 def halves(
     runs: Sequence[WatchedRun], draw: int | None = None
 ) -> tuple[tuple[WatchedRun, ...], tuple[WatchedRun, ...]]:
-    """Cut runs into two halves, the same ones whatever their order and whatever others there are.
+    """Split runs into two halves, independent of their order and of other runs.
 
-    The seeds of a recipe on a track are alike and stay together: one bit of a hash of the two names
-    says in which half. So runs that are added later move no others, and the halves may differ in
+    The seeds of a recipe on a track are similar and stay together: one bit of a hash of the two
+    names selects their half. So runs added later do not move others, and the halves may differ in
     size.
 
     Args:
-        runs: What is cut.
-        draw: Goes into the hash: another number, another split. None for the split that counts.
+        runs: The runs to split.
+        draw: Part of the hash, for other splits. None for the official split.
     """
     salt = () if draw is None else (draw,)
     both: tuple[list[WatchedRun], list[WatchedRun]] = ([], [])
@@ -183,15 +182,15 @@ def halves(
 
 
 def rules_of(signal: Signal, runs: Sequence[WatchedRun]) -> tuple[Rule, ...]:
-    """The limits of a signal that are tried: what each healthy run has at its most extreme.
+    """Candidate rules of a signal, with the most extreme value of each healthy run as limit.
 
     Args:
-        signal: What is watched.
+        signal: The signal.
         runs: One half of the runs.
 
     Returns:
-        Rules, the farthest limit first, which none of the healthy runs pass; rounded outward to
-        2 digits. None if no healthy run has the signal.
+        Rules with limits rounded outward to 2 digits, the farthest first, which no healthy run
+        passes. Empty if no healthy run has the signal.
     """
     found = (_harm(run, signal) for run in runs if run.fall is None)
     peaks = sorted((float(harm.values.max()) for harm in found if harm), reverse=True)
@@ -212,26 +211,26 @@ def alarm_at(run: WatchedRun, rule: Rule) -> int | None:
 
 
 def warning_at(run: WatchedRun, rule: Rule) -> int | None:
-    """The first alarm, if it comes before the fall: at least 1 update ahead."""
+    """The first alarm, if it comes at least 1 update before the fall."""
     at = alarm_at(run, rule)
     return at if at is not None and run.fall is not None and at < run.fall else None
 
 
 def false_alarm(run: WatchedRun, rule: Rule) -> Fraction:
-    """What the alarm of a healthy run counts.
+    """The weight of a healthy run's alarm.
 
-    It is the share of the collapsed runs of its track that fall after it, as after a warning: the
-    expectation if the run is watched as long as one of these, drawn at random.
+    It is the share of the collapsed runs of its track that fall after it: the expected number of
+    false alarms if the run is watched as long as a randomly drawn one of these.
 
     Args:
-        run: It is healthy, and one of the `comparable` runs.
-        rule: What raises the alarm.
+        run: A healthy run among the `comparable` runs.
+        rule: The rule that raises the alarm.
     """
     return share_after(alarm_at(run, rule), run.falls)
 
 
 def share_after(at: int | None, falls: Sequence[int]) -> Fraction:
-    """Share of some falls, at least one, that come after an alarm; 0 without an alarm."""
+    """Share of falls, at least one, that come after an alarm; 0 without an alarm."""
     return Fraction() if at is None else Fraction(sum(at < fall for fall in falls), len(falls))
 
 
@@ -239,7 +238,7 @@ def margin(warned: int, collapsed: int, false_alarms: Fraction, healthy: int) ->
     """Share of warnings minus that of false alarms, with its 95% interval.
 
     Args:
-        warned: Collapsed runs that were warned of.
+        warned: Collapsed runs with a warning.
         collapsed: Collapsed runs, at least one.
         false_alarms: Healthy runs with an alarm, as in `Outcome`.
         healthy: Healthy runs, at least one.
@@ -251,7 +250,7 @@ def margin(warned: int, collapsed: int, false_alarms: Fraction, healthy: int) ->
 
 
 def alarms(rule: Rule, runs: Sequence[WatchedRun]) -> int:
-    """Healthy runs with an alarm anywhere until their end: what a user sees who watches them."""
+    """Number of healthy runs with an alarm at any time, as a user who watches them would see."""
     return sum(run.fall is None and alarm_at(run, rule) is not None for run in runs)
 
 
@@ -259,12 +258,12 @@ def first_moves(run: WatchedRun, rules: Sequence[Rule]) -> tuple[tuple[str, ...]
     """Which signals of a collapsed run moved first, up to its fall.
 
     Args:
-        run: It has a fall.
-        rules: One of each signal; fixed on other runs.
+        run: A run with a fall.
+        rules: One rule per signal, fitted on other runs.
 
     Returns:
         Labels of the signals, and the updates from their alarm to the fall, 0 if that is the last
-        update before the validation; nothing and None if none moved.
+        update before the validation; empty and None if none moved.
     """
     assert run.fall is not None
     moves = {rule.signal.label: alarm_at(run, rule) for rule in rules}
@@ -289,16 +288,16 @@ def outcome(rule: Rule, runs: Sequence[WatchedRun]) -> Outcome:
 
 
 def chosen_rule(rules: Sequence[Rule], runs: Sequence[WatchedRun]) -> Rule | None:
-    """The rule with the most warnings over false alarms; of equals the longest median lead.
+    """The rule with the highest excess of warnings over false alarms.
 
-    Of these the first name, and of one signal the farthest limit.
+    Ties are broken by the longest median lead, then the first name, then the farthest limit.
 
     Args:
-        rules: What is tried; of one signal the farthest limit first.
+        rules: Candidate rules; for each signal, the farthest limit first.
         runs: One half of the runs.
 
     Returns:
-        None if no rule warns more often than it gives false alarms.
+        The rule; None if no rule gives more warnings than false alarms.
     """
     found = ((rule, outcome(rule, runs)) for rule in rules)
     useful = [(rule, each) for rule, each in found if each.leads and each.excess > 0]
@@ -312,7 +311,7 @@ def chosen_rule(rules: Sequence[Rule], runs: Sequence[WatchedRun]) -> Rule | Non
 
 @lru_cache(maxsize=2**14)
 def _harm(run: WatchedRun, signal: Signal) -> Points | None:
-    """A signal of a run, so that more is worse; what overflowed is the worst. None without it."""
+    """A run's signal, oriented so that higher is worse and overflow is worst; None without it."""
     points = run.curves.get(signal.name)
     if points is None or not points.values.size:
         return None

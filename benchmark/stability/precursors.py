@@ -1,12 +1,11 @@
 """Which signal moves before a training run collapses, and by how many updates.
 
-A signal has moved where it leaves what it was at the beginning of the run. With b the first 5
-values of one number of the updates, and d_t = |x_t - median(b)|, it moves at the first update t
-after those with d_t > 3 max_b d, which holds for the next value, too. Numbers whose order of
-magnitude matters (KL, gradient norms, ratios) are compared by their logarithms. What overflowed has
-moved.
+A signal moves when it leaves its range from the beginning of the run. With b the first 5 values of
+one number of the updates, and d_t = |x_t - median(b)|, it moves at the first later update t with
+d_t > 3 max_b d, if this also holds for the next value. Numbers whose order of magnitude matters
+(KL, gradient norms, ratios) are compared by their logarithms. A value that overflowed has moved.
 
-Source: this project's definition; a plain one, so that it judges runs of 15 updates as well.
+Source: this project's definition, kept simple so that it also works for runs of 15 updates.
 """
 
 from collections.abc import Mapping
@@ -18,21 +17,21 @@ import numpy as np
 from benchmark.logs.curves import Points
 
 FIRST: Final = 5
-"""Updates that say what a signal is like before anything happens."""
+"""Updates that define a signal's initial range."""
 TIMES: Final = 3.0
-"""How many times further away than any of them."""
+"""Required distance, as a multiple of the largest among these."""
 PATIENCE: Final = 2
 """Consecutive updates that must agree."""
 _LEAST: Final = 1e-9
-"""Distance below which nothing has moved: constants differ by rounding."""
+"""Smaller distances do not count as movement: constants differ by rounding."""
 
 
 def moved_at(curve: Points, log_scale: bool = False) -> int | None:
-    """The first update at which a signal has left the range that it began in.
+    """The first update at which a signal has left its initial range.
 
     Args:
-        curve: One value for each update; what is not finite has left every range.
-        log_scale: Whether its logarithm counts; values that are not above 0 are then left out.
+        curve: One value per update; non-finite values are outside every range.
+        log_scale: Whether to use its logarithm; values that are not above 0 are then left out.
 
     Returns:
         An update; None if it never does, or there are too few values.
@@ -51,13 +50,13 @@ def moved_at(curve: Points, log_scale: bool = False) -> int | None:
 
 
 def first_judged(curve: Points, log_scale: bool = False) -> int | None:
-    """The first update at which a signal can be found to have moved.
+    """The first update at which a movement of a signal can be detected.
 
-    A run that collapses no later than this could show no warning: it is not one without.
+    A run that collapses no later than this cannot show a warning and does not count as one without.
 
     Args:
-        curve: As for `moved_at`.
-        log_scale: Likewise; the values that are left out make it later.
+        curve: See `moved_at`.
+        log_scale: Likewise; values that are left out make it later.
 
     Returns:
         An update; None if there are too few values, or the first ones are not finite.
@@ -67,7 +66,7 @@ def first_judged(curve: Points, log_scale: bool = False) -> int | None:
 
 
 def _compared(curve: Points, log_scale: bool) -> Points | None:
-    """What is compared with its first values; None if that is not possible at any update."""
+    """The curve to compare with its first values; None if no update can be compared."""
     steps, values = curve.steps, curve.values
     if log_scale:
         keep = ~(values <= 0)
@@ -78,15 +77,15 @@ def _compared(curve: Points, log_scale: bool) -> Points | None:
 
 
 def first_movers(moves: Mapping[str, int | None]) -> tuple[str, ...]:
-    """The signals that moved before all others; several if they moved at one update.
+    """The signals that moved before all others; several if they moved at the same update.
 
     Args:
-        moves: Updates by signal, of one run; None where it did not move.
+        moves: Updates by signal for one run; None if a signal did not move.
     """
     known = {name: step for name, step in moves.items() if step is not None}
     return tuple(name for name, step in known.items() if step == min(known.values()))
 
 
 def median_lead(leads: list[int]) -> float | None:
-    """Updates between the move of a signal and the loss, median over runs."""
+    """Median over runs of the updates between a signal's movement and the loss."""
     return median(leads) if leads else None

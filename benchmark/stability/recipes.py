@@ -1,7 +1,7 @@
 """Groups logs of any trainer into recipes: which runs are seeds of one recipe.
 
-Our own logs say so themselves. Logs of other trainers do not: each is a recipe of its own, unless
-the user names the logs that are seeds of one.
+Our own logs state their recipe. Logs of other trainers do not: each is a separate recipe unless the
+user names the logs that are seeds of one.
 """
 
 from collections import Counter
@@ -24,21 +24,21 @@ from tasks.errors import UserError, suggestion
 
 By = Literal["recipe", "run"]
 REFERENCE: Final = "grpo"
-"""The recipe that others are compared with where it is among them."""
+"""The reference recipe of a comparison that includes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedRun:
-    """One run with the log that it was read from.
+    """One run with its log.
 
     Attributes:
         log: The log's path.
-        reading: What was read.
-        task: The task; empty where a log does not say it.
-        protocols: Protocol fingerprints by validation panel, and that of the training under an
-            empty name; none where a log does not have them.
-        ended: Update after which it was stopped early; None if it was not, or nothing says so.
-        start: First line of a log of our own.
+        reading: The curves and notes read from it.
+        task: The task; empty if the log does not state it.
+        protocols: Protocol fingerprints by validation panel, and that of training under an empty
+            name; empty if the log has none.
+        ended: Update after which it was stopped early; None if it was not, or this is unknown.
+        start: First line, for our own logs.
     """
 
     log: Path
@@ -59,9 +59,9 @@ class Compared:
     """One row of the comparison: seeds of one recipe, or a single run.
 
     Attributes:
-        label: What tells it from the others; of a user's making.
+        label: Its distinguishing label; user-provided text.
         runs: Its runs, in the order of their seeds.
-        stability: What they come to; its `runs` are in the same order.
+        stability: Their stability; its `runs` are in the same order.
     """
 
     label: str
@@ -71,13 +71,13 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Comparisons:
-    """What recipes come to against each other.
+    """Comparisons of recipes with each other.
 
     Attributes:
-        each: One for every panel that two recipes or more were validated on, one of them with
+        each: One for every panel on which at least two recipes were validated, one of them with
             several seeds; labels are those of the rows.
         together: One over all panels, with the recipes' own names; None unless there are several
-            panels, with the same recipes on each of them.
+            panels with the same recipes on each.
         left_out: Labels of the other rows, with the reason.
     """
 
@@ -93,14 +93,14 @@ class Comparisons:
 
 @dataclass(frozen=True, slots=True)
 class LogReadingOptions:
-    """How logs are read and sorted.
+    """How logs are read and grouped.
 
     Attributes:
-        format: Format of all logs; by their content if None.
-        meanings: What fields mean by the user's word.
-        success: Name of the curve that counts as success; of the only validation if None.
-        by: `recipe` makes one row of our own logs that differ in nothing but the seed, `run` one
-            of every log.
+        format: Format of all logs; None to detect it.
+        meanings: Meanings of fields given by the user.
+        success: Name of the curve that counts as success; None for that of the only validation.
+        by: `recipe` makes one row of our own logs that differ only in the seed, `run` makes one of
+            every log.
     """
 
     format: Format | None = None
@@ -115,16 +115,16 @@ def compared(
     """Read logs and compute the stability of every recipe.
 
     Args:
-        logs: Logs whose recipe is their own word, or each a recipe.
+        logs: Logs that state their recipe, or are separate recipes.
         named: Names of recipes, each with the logs of its seeds.
-        choices: How they are read and sorted.
+        choices: How they are read and grouped.
 
     Returns:
         Recipes: first those of our own logs, then single foreign runs, then the named ones.
 
     Raises:
-        UserError: A log cannot be read, stands there twice or lacks the success curve, seeds of one
-            recipe are none, or the user's words fit no log.
+        UserError: A log cannot be read, is given twice or lacks the success curve, logs given as
+            seeds of one recipe are not, or a field named by the user is in no log.
     """
     if not (logs or named):
         raise UserError("no logs; give at least one")
@@ -150,15 +150,15 @@ def compared(
 def comparisons_of(rows: Sequence[Compared]) -> Comparisons:
     """Compare recipes with each other, by the final success of every seed.
 
-    Only rates of one panel under one protocol are put side by side. Where logs do not say their
-    protocol, which those of other trainers do not, the panel's name has to do. The first recipe of
-    a comparison is `REFERENCE`, or else the first one given.
+    Only rates on one panel under one protocol are compared. If logs do not state their protocol, as
+    with other trainers, the panel's name has to suffice. The first recipe of a comparison is
+    `REFERENCE`, or else the first one given.
 
     Args:
-        rows: What is compared.
+        rows: The rows to compare.
 
     Returns:
-        Nothing at all unless there are two rows, one of them with several seeds.
+        The comparisons; empty unless there are two rows, one of them with several seeds.
     """
     if len(rows) < 2 or all(len(row.runs) < 2 for row in rows):
         return Comparisons()
@@ -189,7 +189,7 @@ def comparisons_of(rows: Sequence[Compared]) -> Comparisons:
 
 
 def _together(grounds: Mapping[tuple[str, ...], Sequence[Compared]]) -> RecipeComparison | None:
-    """All panels at once, if each of them has the same recipes, each once."""
+    """Compare on all panels at once, if each has the same recipes, each once."""
     names = [sorted(row.runs[0].run.recipe or "" for row in group) for group in grounds.values()]
     if len(names) < 2 or any(other != names[0] for other in names):
         return None
@@ -204,7 +204,7 @@ def _together(grounds: Mapping[tuple[str, ...], Sequence[Compared]]) -> RecipeCo
 
 
 def _ground(one: LoggedRun, run: RunStability) -> tuple[str, str, str]:
-    """What a run's success was measured on: task, panel (or curve) and protocol."""
+    """Where a run's success was measured: task, panel (or curve) and protocol."""
     name, _, panel = (run.success_curve or "").partition("@")
     if name != "validation/success":
         return one.task, name, one.protocols.get("", "")
@@ -229,7 +229,7 @@ def _found(paths: Sequence[Path], chosen: Format | None) -> list[Found]:
 
 
 def _own_log(path: Path) -> TrainingLog:
-    """Read a log of our own; a packed one is called by what it is unpacked."""
+    """Read one of our own logs; a packed one gets the name of its unpacked file."""
     log = read_training_log(path, allow_torn=True)
     return replace(log, path=path.with_suffix("")) if path.name.endswith(PACKED) else log
 
@@ -288,7 +288,7 @@ def _compared(label: str, runs: Sequence[LoggedRun], success: str | None) -> Com
         for one in runs:
             if success not in one.run.curves:
                 guess = suggestion(success, tuple(one.run.curves))
-                if not guess.startswith("; did"):  # else all of sixty names
+                if not guess.startswith("; did"):  # otherwise it would list all sixty names
                     rates = [name for name in one.run.curves if "success" in name]
                     guess = f"; of success it has {', '.join(rates) or 'none'}"
                 raise UserError(f"{one.log} has no curve {success!r}{guess}")
@@ -304,7 +304,7 @@ def _compared(label: str, runs: Sequence[LoggedRun], success: str | None) -> Com
 
 
 def _labeled(runs: Sequence[LoggedRun]) -> list[tuple[str, LoggedRun]]:
-    """Names of single runs, with the folder of their log where it takes that to differ."""
+    """Names of single runs, with the folder of their log if needed to distinguish them."""
     ways: tuple[Callable[[LoggedRun], str], ...] = (
         lambda one: one.run.name,
         lambda one: f"{one.log.resolve().parent.name}/{one.run.name}",
@@ -335,7 +335,7 @@ def _check_given_once(founds: Sequence[Found]) -> None:
 
 
 def _check_one_protocol(logs: Sequence[TrainingLog]) -> None:
-    """Rates of different protocols are not seeds of one."""
+    """Check that runs with different protocols are not seeds of one recipe."""
     seen: dict[str, tuple[str, Path]] = {}
     for log in logs:
         for line in log.validations:

@@ -1,4 +1,4 @@
-"""When a run is meant to end, by the configuration in its log, and why it ended before that."""
+"""When a run should end, according to the configuration in its log, and why it ended earlier."""
 
 from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
@@ -7,16 +7,16 @@ from benchmark.logs.training_log import TrainingLog
 from benchmark.stability.collapse import collapse_update, diverged, should_stop
 
 MAX_COUNT: Final = 2**31
-"""Of updates, groups and episodes in a configuration."""
+"""Maximum number of updates, groups and episodes in a configuration."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateSchedule:
-    """How long a run is meant to be and how often it is validated, by its configuration.
+    """Planned length and validation interval of a run, from its configuration.
 
     Attributes:
-        updates: To be made.
-        every: Updates between two validations; None for none at all.
+        updates: Planned number of updates.
+        every: Updates between two validations; None for no validation.
     """
 
     updates: int
@@ -31,7 +31,7 @@ class UpdateSchedule:
 
 
 def schedule_of(log: TrainingLog) -> UpdateSchedule | None:
-    """What the configuration says; None where it does not, as that of another trainer."""
+    """The configured schedule; None if there is none, as for other trainers."""
     configuration = log.start.configuration
     optimization, validation = configuration.get("optimization"), configuration.get("validation")
     if not isinstance(optimization, dict) or not isinstance(validation, dict):
@@ -44,19 +44,19 @@ def schedule_of(log: TrainingLog) -> UpdateSchedule | None:
 
 
 def is_count(value: Any) -> TypeGuard[int]:
-    """Whether it is a count of updates, groups or episodes, from 1."""
+    """Whether a value is a valid number of updates, groups or episodes, from 1."""
     return type(value) is int and 0 < value <= MAX_COUNT
 
 
 def early_stop(log: TrainingLog) -> str | None:
-    """Why a run was ended before the last update that its configuration names.
+    """Why a run was stopped before the last update in its configuration.
 
-    The trainer writes nothing into a log when it stops (`--stop-on-collapse`, or steps that are not
-    finite): the reason is found again in what it had seen.
+    The trainer does not log that it stops (`--stop-on-collapse`, or steps that are not finite), so
+    the reason is recomputed from the log.
 
     Returns:
-        The reason, as `benchmark.stability.collapse` gives it; None if the run came to its end,
-        the configuration does not name one, or there was no reason to stop.
+        The reason, as from `benchmark.stability.collapse`; None if the run is complete, the
+        configuration states no last update, or there was no reason to stop.
     """
     schedule = schedule_of(log)
     if schedule is None or not log.updates or log.updates[-1].update >= schedule.updates:
@@ -73,21 +73,21 @@ def early_stop(log: TrainingLog) -> str | None:
 
 
 def collapsed_at(log: TrainingLog, panel: str | None = None) -> int | None:
-    """The update at which a run collapsed or diverged, as far as its log alone shows it.
+    """The update at which a run collapsed or diverged, as far as its log shows.
 
-    A log may also be short because its run goes on, or was killed: that a rule of
-    `--stop-on-collapse` would have ended it does not count here (`early_stop`).
+    A log may also be short because its run continues or was killed, so it does not count here that
+    a rule of `--stop-on-collapse` would have ended it (`early_stop`).
 
     Args:
         log: The run.
-        panel: Whose validations are judged, as for `collapse_update`.
+        panel: The panel whose validations count, as in `collapse_update`.
     """
     update = collapse_update(log, panel)
     return log.updates[-1].update if update is None and divergence(log) is not None else update
 
 
 def divergence(log: TrainingLog) -> str | None:
-    """Why a run cannot have gone on: `benchmark.stability.collapse.diverged`, by its own limit."""
+    """Why a run must have ended: `benchmark.stability.collapse.diverged`, with its own limit."""
     optimization = log.start.configuration.get("optimization")
     limit = optimization.get("max_skipped") if isinstance(optimization, dict) else None
     if not is_count(limit):
@@ -101,6 +101,6 @@ def divergence(log: TrainingLog) -> str | None:
 
 
 def _has_critic(log: TrainingLog) -> bool:
-    """Whether it uses GAE, which alone has a critic; of a plug-in this is not known."""
+    """Whether it uses GAE, the only shipped choice with a critic; unknown for plug-ins."""
     advantage = log.start.configuration.get("advantage")
     return isinstance(advantage, dict) and advantage.get("name") == "gae"

@@ -22,9 +22,9 @@ from benchmark.stability.definitions import of_scope
 from benchmark.stats.survival import EventOutcome
 
 LEVELS = (0.25, 0.5, 0.75, 0.9)
-"""Success rates that `reached` asks for."""
+"""Success rates of `reached`."""
 LAST = 10
-"""Updates that the last value of a noisy number is the middle of."""
+"""Number of last updates whose median is the last value of a noisy number."""
 
 _T = TypeVar("_T")
 _SUCCESS = "validation/success"
@@ -33,12 +33,12 @@ _VALID = ("validation/action_ok", "validation/format_ok", "rollout/action_ok", "
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What it took to reach a success rate.
+    """Cost of reaching a success rate.
 
     Attributes:
         level: The success rate.
-        updates: The first update with a smoothed success so high; None if there is none.
-        tokens: Response tokens sampled until then; None as above, or if the log cannot say.
+        updates: The first update with at least this smoothed success; None if there is none.
+        tokens: Response tokens sampled until then; None as above, or if the log lacks them.
         seconds: Compute until then; likewise.
     """
 
@@ -50,9 +50,9 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class RunStability:
-    """The stability of one run; None stands for what its log cannot say, never 0.
+    """The stability of one run; a number that its log does not provide is None, never 0.
 
-    What each number and event is, and its unit, stands in `DEFINITIONS` under its name.
+    `DEFINITIONS` has the meaning and unit of each number and event under its name.
 
     Attributes:
         name: Name of the run.
@@ -61,11 +61,11 @@ class RunStability:
         seed: Its seed; None if unknown.
         success_curve: Name of the curve that counts as success; None without one.
         valid_curve: Name of the curve that counts as valid responses; None without one.
-        evaluations: Points of the success curve that are finite.
-        last_step: The last update that the log knows of; None for an empty log.
-        reached: What it took to reach each level, ascending; empty without a success curve.
-        halved: It has not collapsed, but has lost half in the end (`collapse.halved`): on the curve
-            that counts if that was named, else on any panel.
+        evaluations: Number of finite points of the success curve.
+        last_step: The last update in the log; None for an empty log.
+        reached: Cost of reaching each level, ascending; empty without a success curve.
+        halved: It has not collapsed, but has lost half in the end (`collapse.halved`): on the
+            success curve if that was named, else on any panel.
     """
 
     name: str
@@ -127,14 +127,14 @@ def run_stability(
     Args:
         run: Its curves.
         success: Name of the curve that counts as success, for example
-            `validation/success@builtin`. By default that of the first validation panel, or of
-            a run on several tasks the mean over their panels; success in training takes its place
-            only if it is named here.
-        levels: Success rates to be reached.
-        resolution: Unit of the last decimal that its log was rounded to; 0 for none.
+            `validation/success@builtin`. By default that of the first validation panel, or for a
+            run on several tasks the mean over their panels; training success is used only if named
+            here.
+        levels: Success rates to reach.
+        resolution: Unit of the last decimal to which its log was rounded; 0 for none.
 
     Raises:
-        KeyError: The run has no curve of the name in `success`.
+        KeyError: The run has no curve named `success`.
     """
     named, success = success, _success_name(run, success)
     rate = run.curves[success].finite if success is not None else None
@@ -211,7 +211,7 @@ def _success_name(run: RunCurves, name: str | None) -> str | None:
 
 
 def _valid(run: RunCurves, success: str | None) -> tuple[str | None, Points | None]:
-    """The first curve that says how many responses are valid, of the panel of the success curve."""
+    """The first curve of valid responses on the success curve's panel."""
     panel = (success or "").partition("@")[2]
     for name in _VALID:
         key = f"{name}@{panel}" if panel and name.startswith("validation/") else name
@@ -245,7 +245,7 @@ def _of(curve: Points | None, number: Callable[[Points], _T | None]) -> _T | Non
 def _evaluated(
     curve: Points | None, rule: Callable[[list[float]], int | None], least: int
 ) -> EventOutcome | None:
-    """A rule that gives positions; with fewer points than it needs, nothing can be said."""
+    """Apply a rule that returns positions; None with fewer points than it needs."""
     if curve is None or curve.finite.steps.size < least:
         return None
     finite = curve.finite
@@ -256,7 +256,7 @@ def _evaluated(
 def _updated(
     curve: Points | None, rule: Callable[[Points], int | None], least: int
 ) -> EventOutcome | None:
-    """A rule that gives updates; with fewer points than it needs, nothing can be said."""
+    """Apply a rule that returns updates; None with fewer points than it needs."""
     if curve is None or curve.finite.steps.size < least:
         return None
     step = rule(curve)
@@ -277,7 +277,7 @@ def _entropy_kept(entropy: Points) -> float | None:
 
 
 def _initial(curve: Points) -> float | None:
-    """The value at update 0; a log that begins later does not know it."""
+    """The value at update 0; None if the log begins later."""
     finite = curve.finite
     return float(finite.values[0]) if finite.steps.size and finite.steps[0] == 0 else None
 

@@ -1,4 +1,4 @@
-"""Stability metrics over the seeds of a recipe: collapses, worst seed, middle and spread."""
+"""Stability metrics over the seeds of a recipe: collapses, worst seed, average and spread."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -20,10 +20,10 @@ class SeedSummary:
     """One number over all seeds.
 
     Attributes:
-        values: (k,) of every seed, in the order of the runs; None where its log cannot say.
-        median: Of those that are known, with its bootstrap interval; None if none is.
-        iqm: Interquartile mean of the same.
-        worst: The worst of the same; None also where neither direction is the better one.
+        values: (k,) value of every seed, in the order of the runs; None if its log lacks it.
+        median: Median of the known values, with its bootstrap interval; None if there are none.
+        iqm: Interquartile mean of the known values.
+        worst: The worst known value; None also if neither direction is better.
     """
 
     values: tuple[float | None, ...]
@@ -33,7 +33,7 @@ class SeedSummary:
 
     @property
     def known(self) -> int:
-        """Seeds whose logs have the number."""
+        """Number of seeds whose logs have the number."""
         return sum(value is not None for value in self.values)
 
 
@@ -42,10 +42,10 @@ class EventSummary:
     """One event over all seeds.
 
     Attributes:
-        happened: Seeds to which it happened.
-        known: Seeds whose logs can say.
-        rate: Their ratio with its exact interval; None if none can.
-        survival: Share of seeds to which it has not happened, along the updates; None likewise.
+        happened: Number of seeds in which it happened.
+        known: Number of seeds whose logs show whether it happened.
+        rate: Their ratio with its exact interval; None if no log shows it.
+        survival: Share of seeds in which it has not happened, along the updates; None likewise.
     """
 
     happened: int
@@ -56,16 +56,16 @@ class EventSummary:
 
 @dataclass(frozen=True, slots=True)
 class ReachedSummary:
-    """What it took the seeds to reach a success rate.
+    """Cost for the seeds of reaching a success rate.
 
-    A seed that never reached it took longer than all that did.
+    A seed that never reached it counts as slower than all that did.
 
     Attributes:
         level: The success rate.
-        reached: Seeds that reached it.
-        known: Seeds with a success curve.
+        reached: Number of seeds that reached it.
+        known: Number of seeds with a success curve.
         updates: Median over these seeds; None if half of them or more never reached it.
-        tokens: Likewise; None also if a log cannot say.
+        tokens: Likewise; None also if a log lacks them.
         seconds: Likewise.
     """
 
@@ -79,18 +79,18 @@ class ReachedSummary:
 
 @dataclass(frozen=True, slots=True)
 class RecipeStability:
-    """The stability of one recipe; None stands for what the logs cannot say, never 0.
+    """The stability of one recipe; a number that the logs do not provide is None, never 0.
 
-    What each number is stands in `DEFINITIONS` under its name.
+    `DEFINITIONS` has the meaning of each number under its name.
 
     Attributes:
-        runs: Each seed by itself, in the order of the seeds.
+        runs: Stability of each run, in the order of the seeds.
         collapse_rate: Share of the seeds that collapse, with its exact interval.
         worst_seed: Lowest final success; None if that of any seed is unknown.
-        dispersion_across_runs: How far the seeds are apart; None with a single one.
+        dispersion_across_runs: Spread of the seeds; None with a single one.
         numbers: Every number of the runs, by name.
         events: Every event of the runs, by name; `collapse` has the survival curve.
-        reached: What it took to reach each level, ascending.
+        reached: Cost of reaching each level, ascending.
     """
 
     runs: tuple[RunStability, ...]
@@ -103,7 +103,7 @@ class RecipeStability:
 
     @property
     def halved(self) -> int:
-        """Seeds that have not collapsed, but end at half of their best or below."""
+        """Number of seeds that have not collapsed, but end at half of their best or below."""
         return sum(run.halved for run in self.runs)
 
     @property
@@ -113,7 +113,7 @@ class RecipeStability:
 
     @property
     def columns(self) -> Mapping[str, float | None]:
-        """The numbers that a leaderboard has room for; of seeds the median."""
+        """The numbers shown on the leaderboard, as medians over seeds."""
         medians = {name: self.numbers[name].median for name in ("max_drawdown", "retention")}
         medians["mismatch_p95"] = self.numbers["mismatch_p95"].median
         return {
@@ -133,17 +133,16 @@ def recipe_stability(
     """Compute the stability of a recipe from its seeds.
 
     Args:
-        runs: Runs that differ in nothing but the seed, at least one.
-        success: Name of the curve that counts as success, as for `run_stability`.
-        levels: Success rates to be reached.
+        runs: Runs that differ only in the seed, at least one.
+        success: Name of the curve that counts as success; see `run_stability`.
+        levels: Success rates to reach.
         resamples: Number of bootstrap draws.
-        resolutions: What each run's log was rounded to, as for `run_stability`; empty for no
-            rounding.
+        resolutions: Resolution of each run's log, see `run_stability`; empty for no rounding.
 
     Raises:
-        ValueError: There are no runs, or not as many resolutions.
-        KeyError: A run has no curve of the name in `success`.
-        UserError: Two runs have the same seed, or their success is of different panels.
+        ValueError: There are no runs, or the number of resolutions differs.
+        KeyError: A run has no curve named `success`.
+        UserError: Two runs have the same seed, or their success is on different panels.
     """
     if not runs:
         raise ValueError("no runs, no stability")
@@ -180,12 +179,12 @@ def recipe_stability(
 
 
 def with_early_stops(stability: RecipeStability, ends: Sequence[int | None]) -> RecipeStability:
-    """Count runs that were stopped early as collapsed, by whatever rule they were stopped.
+    """Count runs that were stopped early as collapsed, whichever rule stopped them.
 
-    Nobody knows what would have come.
+    Their further course is unknown.
 
     Args:
-        stability: Of a recipe.
+        stability: Stability of a recipe.
         ends: The update after which each of its runs was stopped, in their order; None for one
             that was not. A run may have collapsed before.
     """

@@ -1,7 +1,7 @@
 """Warning signs in the metrics of the updates: gradient spikes, entropy, degenerate text.
 
-Rules on one curve with one value for each update. Values that are not finite are skipped here
-and counted by whoever asks: a spike that overflowed is another kind of fault.
+Rules on one curve with one value per update. Values that are not finite are skipped here and
+counted by the caller: a spike that overflowed is a different kind of fault.
 """
 
 from dataclasses import dataclass
@@ -13,25 +13,25 @@ from benchmark.logs.curves import Points
 from benchmark.stats.arrays import Values
 
 HISTORY = 50
-"""Earlier updates that a gradient norm is compared with."""
+"""Number of earlier updates that a gradient norm is compared with."""
 LEAST_HISTORY = 10
-"""Fewer of them say nothing of the spread."""
+"""Minimum number of them for estimating the spread."""
 DEVIATIONS = 6.0
 MAD_TO_STD = 1.4826
-"""Standard deviation of a normal distribution by its median absolute deviation."""
+"""Ratio of a normal distribution's standard deviation to its median absolute deviation."""
 
 BASELINE = 10
-"""Updates whose mean entropy is the measure for later ones."""
+"""Number of first updates whose mean entropy is the baseline."""
 ENTROPY_LOW = 0.2
 ENTROPY_HIGH = 3.0
 
 DEGENERATE = 0.5
 """Share of degenerate responses above which a policy counts as degenerate."""
 PATIENCE = 3
-"""Consecutive updates that must agree on it."""
+"""Number of consecutive updates that must agree."""
 
 _TIE = 1e-9
-"""Relative difference up to which two numbers are equal: constants have no spikes."""
+"""Relative difference up to which two numbers count as equal: constants have no spikes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Spikes:
 
     Attributes:
         steps: (k,) updates with a spike.
-        judged: Updates with enough of a history to be judged.
+        judged: Number of updates with enough history to be judged.
     """
 
     steps: npt.NDArray[np.int64]
@@ -48,33 +48,32 @@ class Spikes:
 
     @property
     def per_100(self) -> float | None:
-        """Spikes in 100 judged updates; None without any."""
+        """Spikes per 100 judged updates; None without any."""
         return 100 * self.steps.size / self.judged if self.judged else None
 
 
 def spikes_of(curve: Points, resolution: float = 0.0) -> Spikes:
-    """Values far above those before them, by a rule that earlier spikes do not blunt.
+    """Find values far above earlier ones, with a rule that is robust to earlier spikes.
 
     `g_t > med + 6 * 1.4826 * mad`, where med is the median of the last 50 values before t and mad
     the median of their absolute distances from it. A value with fewer than 10 before it is not
     judged.
 
-    Where a log rounds to a unit u, `g_t > med + 6 * 1.4826 * (mad + u) + u` takes its place: g and
-    med may be half a unit off and mad a whole one, so that only those are left that are spikes
-    whatever was rounded away.
+    If a log rounds to a unit u, the rule is `g_t > med + 6 * 1.4826 * (mad + u) + u`: g and med may
+    be half a unit off and mad a whole one, so these are spikes whatever was lost by rounding.
 
     Source: the rule of Hampel (JASA 69, 1974, 383-393) on a trailing window.
 
     Args:
-        curve: Gradient norms before clipping, one for each update.
-        resolution: The unit u of the last decimal that they were rounded to; 0 for none.
+        curve: Gradient norms before clipping, one per update.
+        resolution: The unit u of the last decimal to which they were rounded; 0 for none.
     """
     finite = curve.finite
     values = finite.values
     judged = values[LEAST_HISTORY:]
     if not judged.size:
         return Spikes(np.array([], np.int64), 0)
-    # The windows of all judged values in one table; NaN stands where a history is shorter.
+    # The windows of all judged values in one table, with NaN for a shorter history.
     padded = np.concatenate([np.full(HISTORY, np.nan), values[:-1]])
     windows = np.lib.stride_tricks.sliding_window_view(padded, HISTORY)[LEAST_HISTORY:]
     counts = np.minimum(np.arange(LEAST_HISTORY, values.size), HISTORY)
@@ -86,7 +85,7 @@ def spikes_of(curve: Points, resolution: float = 0.0) -> Spikes:
 
 
 def _row_medians(rows: Values, counts: npt.NDArray[np.int64]) -> Values:
-    """Medians of rows, (n, w) to (n,), each of so many numbers and NaN for the rest."""
+    """Medians of rows, (n, w) to (n,); each row has `counts` numbers and otherwise NaN."""
     ordered = np.sort(rows, axis=1)  # NaN comes last; faster here than np.median's partition
     at = np.arange(len(rows))
     medians: Values = ordered[at, (counts - 1) // 2] / 2 + ordered[at, counts // 2] / 2
@@ -94,7 +93,7 @@ def _row_medians(rows: Values, counts: npt.NDArray[np.int64]) -> Values:
 
 
 def peak(curve: Points) -> float | None:
-    """The largest value by the median: `max g / median g`.
+    """The largest value divided by the median: `max g / median g`.
 
     Returns:
         A ratio, at least 1; None without finite values or with a median that is not above 0.
@@ -123,10 +122,10 @@ def entropy_collapse_step(entropy: Points) -> int | None:
     Source: this project's definition.
 
     Args:
-        entropy: Entropy of the next token under the full softmax, one value for each update.
+        entropy: Entropy of the next token under the full softmax, one value per update.
 
     Returns:
-        An update; None if there is none or the curve cannot say (`entropy_baseline`).
+        An update; None if there is none or there is no `entropy_baseline`.
     """
     baseline = entropy_baseline(entropy)
     if baseline is None:
@@ -142,10 +141,10 @@ def entropy_explosion_step(entropy: Points) -> int | None:
     Source: this project's definition.
 
     Args:
-        entropy: As for `entropy_collapse_step`.
+        entropy: See `entropy_collapse_step`.
 
     Returns:
-        An update; None if there is none or the curve cannot say (`entropy_baseline`).
+        An update; None if there is none or there is no `entropy_baseline`.
     """
     baseline = entropy_baseline(entropy)
     if baseline is None:
@@ -154,13 +153,13 @@ def entropy_explosion_step(entropy: Points) -> int | None:
 
 
 def _first(entropy: Points, flags: npt.NDArray[np.bool_]) -> int | None:
-    """The update of the first flag behind the baseline."""
+    """The update of the first flag after the baseline."""
     found = np.flatnonzero(flags[BASELINE:])
     return int(entropy.finite.steps[BASELINE + found[0]]) if found.size else None
 
 
 def degenerate_step(repeated: Points) -> int | None:
-    """Where a policy falls into repetitions: most of its responses are degenerate, 3 times.
+    """The update from which most of a policy's responses are degenerate, 3 times in a row.
 
     `v_t > 0.5` for 3 consecutive updates. A response is degenerate if more than half of its
     4-grams repeat earlier ones.
@@ -168,10 +167,10 @@ def degenerate_step(repeated: Points) -> int | None:
     Source: this project's definition.
 
     Args:
-        repeated: Share of degenerate responses, one value for each update.
+        repeated: Share of degenerate responses, one value per update.
 
     Returns:
-        The first of the three updates; None without them.
+        The first of the three updates; None if there are none.
     """
     finite = repeated.finite
     if finite.values.size < PATIENCE:

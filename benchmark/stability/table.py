@@ -26,9 +26,9 @@ COLUMNS: Final = (
     "collapse_rate", "final_success", "worst_seed", "max_drawdown", "retention", "mismatch_p95",
     "grad_spikes",
 )  # fmt: skip
-"""What the short table shows, by names of `DEFINITIONS`."""
+"""Columns of the short table, by names of `DEFINITIONS`."""
 COMPARED: Final = ("iqm", "probability_of_improvement")
-"""What recipes are compared by, by names of `DEFINITIONS`."""
+"""Numbers by which recipes are compared, by names of `DEFINITIONS`."""
 FEW_SEEDS: Final = (
     "Intervals are from a stratified bootstrap over the seeds, and need 5 of them (with 5 they "
     "cover the true value in 91% of cases, with 3 in 74%). With few seeds, look at each one. "
@@ -47,11 +47,11 @@ _IN_TRAINING = "rollout/success"
 
 
 def shown(name: str, value: float | None) -> str:
-    """A number as people read it, `-` where it is not known.
+    """Format a number for display, `-` if unknown.
 
     Args:
         name: Its name in `DEFINITIONS`.
-        value: In its unit there.
+        value: The number, in the unit given there.
     """
     if value is None or not math.isfinite(value):
         return UNKNOWN
@@ -73,12 +73,12 @@ def shown_outcome(outcome: EventOutcome | None) -> str:
 
 
 def shown_collapse(run: RunStability) -> str:
-    """When a run collapsed, or else that it has halved, or until when neither was so."""
+    """When a run collapsed, or else that it has halved, or until when it did neither."""
     return "halved" if run.halved else shown_outcome(run.collapse)
 
 
 def recipe_cells(stability: RecipeStability) -> list[str]:
-    """The short table's cells of a recipe; of its seeds the median."""
+    """The short table's cells of a recipe, with medians over its seeds."""
     cells = []
     for name in COLUMNS:
         if name == "collapse_rate":
@@ -108,12 +108,12 @@ def run_cells(run: RunStability) -> list[str]:
 
 
 def run_label(run: RunStability) -> str:
-    """What a run is called among its seeds."""
+    """A run's label among its seeds."""
     return f"seed {run.seed}" if run.seed is not None else run.name
 
 
 def table_text(rows: Sequence[Compared]) -> str:
-    """The short table: a line for each recipe, and below it one for each of its seeds."""
+    """The short table: a line per recipe, and below it one per seed."""
     lines: list[list[str]] = []
     for row, label in zip(rows, short_names([row.label for row in rows], _LABEL), strict=True):
         runs = row.stability.runs
@@ -134,10 +134,10 @@ def table_text(rows: Sequence[Compared]) -> str:
 
 
 def comparisons_text(comparisons: Comparisons) -> str:
-    """Recipes against each other, a table for each comparison.
+    """Tables of recipes compared with each other, one per comparison.
 
     Args:
-        comparisons: What they come to.
+        comparisons: The comparisons.
 
     Returns:
         Tables with their legend; empty if there is nothing to compare.
@@ -152,11 +152,11 @@ def comparisons_text(comparisons: Comparisons) -> str:
 
 
 def equal_rows_of(one: RecipeComparison, rows: Sequence[Compared]) -> EqualRows | None:
-    """Recipes of a comparison at equal updates and at equal episodes; None if nothing can be said.
+    """Recipes of a comparison at equal updates and at equal episodes; None if unknown.
 
     Args:
         one: The comparison.
-        rows: What is compared, its recipes among it.
+        rows: The compared rows, including its recipes.
     """
     known = {row.label: row for row in rows}
     if not set(one.labels) <= known.keys():
@@ -167,7 +167,7 @@ def equal_rows_of(one: RecipeComparison, rows: Sequence[Compared]) -> EqualRows 
 
 
 def unequal_of(rows: Sequence[Compared]) -> Mapping[str, UnequalSettings]:
-    """Settings besides the method in which runs on a task differ, by task."""
+    """Settings other than the method in which runs on a task differ, by task."""
     starts: dict[str, list[Start]] = {}
     for run in (each for row in rows for each in row.runs):
         if run.start is not None:
@@ -200,7 +200,7 @@ def _comparison_text(one: RecipeComparison) -> str:
 
 
 def legend_text() -> str:
-    """What the columns of the short table mean, a line each."""
+    """The meaning of the short table's columns, one per line."""
     lines = ["Medians over seeds; - if a log lacks the data. Success is that of validations."]
     lines.append(f"a run collapses where {DEFINITIONS['collapse'].text}")
     lines.append(f"halved: {DEFINITIONS['halved'].text}")
@@ -212,14 +212,14 @@ def legend_text() -> str:
 
 
 def log_text(one: LoggedRun, stability: RunStability) -> str:
-    """What the terminal says of a log: conditions, unknown fields, missing numbers.
+    """Terminal text about a log: conditions, unknown fields, missing numbers.
 
     Args:
         one: The run.
-        stability: What it comes to.
+        stability: Its stability.
 
     Returns:
-        Lines; empty for a log of our own that is whole.
+        Lines; empty for a complete log of our own.
     """
     return "\n".join(_wrapped(printable(line)) for line in _log_lines(one, stability))
 
@@ -246,14 +246,14 @@ def _log_lines(one: LoggedRun, stability: RunStability) -> Iterator[str]:
 
 
 def conditions(reading: Reading) -> Iterator[str]:
-    """What must hold for fields to mean what they were read as."""
+    """Conditions under which the fields have the meanings they were read with."""
     for field, meaning in reading.read_as.items():
         if meaning.provided:
             yield f"{field} is {meaning.name}, provided that {meaning.provided}"
 
 
 def json_text(rows: Sequence[Compared], comparisons: Comparisons) -> str:
-    """Everything that was computed, and what each log said, as JSON without NaN."""
+    """All computed numbers, and facts about each log, as JSON without NaN."""
     content = {
         "schema_version": JSON_VERSION,
         "definitions": {name: asdict(what) for name, what in DEFINITIONS.items()},

@@ -1,4 +1,4 @@
-"""Settings, apart from those of the method, in which compared training runs differ."""
+"""Settings other than the method's in which compared training runs differ."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,26 +11,26 @@ from tasks.seeding import canonical_json
 from tasks.texts import ELLIPSIS, counted, cut, digest_text, printable
 
 _APART: Final = (*METHOD, "recipe", "seed", "validation")
-"""What may differ: the method, and how often a run was looked at."""
+"""Settings that may differ: the method, and how often a run was validated."""
 _UPDATES: Final = "optimization.updates"
 _SCHEDULE: Final = "optimization.schedule"
 _SHOWN: Final = 12
-"""Settings that the terminal shows."""
+"""Maximum settings shown on the terminal."""
 _VALUES: Final = 3
-"""Values of one that are shown."""
+"""Maximum values shown of one setting."""
 _MAX_TEXT: Final = 24
-"""Characters of a value: a log may come from somebody else."""
+"""Maximum characters of a value: a log may come from somebody else."""
 _UNSET: Final = "not set"
 
 
 @dataclass(frozen=True, slots=True)
 class UnequalSettings:
-    """Settings that have not one value in all runs.
+    """Settings that do not have the same value in all runs.
 
     Attributes:
-        beside_methods: The methods differ, too.
-        values: Values of each, such as `1 or 2`, by dotted name. What some logs do not have comes
-            last, since logs leave defaults out. Names and values are foreign text.
+        beside_methods: The methods differ as well.
+        values: Values of each, such as `1 or 2`, by dotted name. Settings that some logs lack come
+            last, since logs omit defaults. Names and values are untrusted text.
     """
 
     beside_methods: bool
@@ -38,12 +38,12 @@ class UnequalSettings:
 
     @property
     def head(self) -> str:
-        """What the settings are."""
+        """The heading of the settings."""
         return "not only the method differs" if self.beside_methods else "settings that differ"
 
     @property
     def text(self) -> str:
-        """The first of them for the terminal, a line each below the head."""
+        """The heading and the first settings for the terminal, one per line."""
         shown = [(printable(name), printable(value)) for name, value in self.values.items()]
         width = max(len(name) for name, _ in shown[:_SHOWN])
         lines = [f"    {name:<{width}}  {value}" for name, value in shown[:_SHOWN]]
@@ -53,14 +53,14 @@ class UnequalSettings:
 
 
 def unequal_settings(starts: Sequence[Start]) -> UnequalSettings | None:
-    """What else than the method may explain a difference between runs.
+    """Settings other than the method that may explain a difference between runs.
 
     Args:
         starts: First lines of their logs.
 
     Returns:
-        None if nothing does, and for runs on one track, which leaves nothing but the method and a
-        tuned learning rate.
+        The settings; None if there are none, and for runs on one track, where only the method and a
+        tuned learning rate can differ.
     """
     tracks = {start.track.sha256 if start.track else None for start in starts}
     if len(tracks) == 1 and None not in tracks:
@@ -108,7 +108,7 @@ def _values(name: str, runs: Iterable[dict[str, Any]]) -> str:
 
 
 def _alternatives(texts: Iterable[str]) -> str:
-    """Texts that differ, each once, the first ones of many."""
+    """Distinct texts, each once, limited to the first ones."""
     shown = list(dict.fromkeys(texts))
     more = [ELLIPSIS] if len(shown) > _VALUES else []
     return " or ".join([*(cut(text, _MAX_TEXT) for text in shown[:_VALUES]), *more])
