@@ -1,7 +1,7 @@
 """The curves of one training run, from any trainer's log.
 
-The readers of foreign logs and of our own end here, and stability is computed from here. Numbers
-have the names, units and meanings of `metrics.py`; what a log does not say is not there.
+All log readers, foreign and our own, produce these curves, and stability is computed from them.
+Numbers have the names, units and meanings of `metrics.py`; numbers missing from a log are absent.
 """
 
 import itertools
@@ -23,7 +23,7 @@ class Points:
 
     Attributes:
         steps: (T,) updates after which it was measured, strictly increasing; 0 is the init.
-        values: (T,) what was measured; NaN and infinities where the measured number was one.
+        values: (T,) measured values, which may be NaN or infinite.
     """
 
     steps: Steps
@@ -33,7 +33,7 @@ class Points:
         """Check the shapes and the order.
 
         Raises:
-            ValueError: They do not fit each other, or steps do not increase.
+            ValueError: Shapes differ, or steps do not increase.
         """
         if self.steps.ndim != 1 or self.steps.shape != self.values.shape:
             raise ValueError(f"steps {self.steps.shape} and values {self.values.shape} do not fit")
@@ -42,7 +42,7 @@ class Points:
 
     @property
     def finite(self) -> "Points":
-        """The curve without what is not finite."""
+        """The curve without values that are not finite."""
         keep = np.isfinite(self.values)
         return Points(self.steps[keep], self.values[keep])
 
@@ -52,15 +52,15 @@ class RunCurves:
     """One training run.
 
     Attributes:
-        name: What people call it; of a user's making.
+        name: Its display name; user-provided text.
         source: Format of the log: `arlarena-bench`, `trl`, `verl`, `wandb` or `tensorboard`.
-        recipe: Name of its recipe; None if the log does not say.
+        recipe: Name of its recipe; None if the log does not state it.
         seed: Its seed; None likewise.
-        curves: By name, from `METRICS` and `VALIDATION_METRICS`. A validation on several panels
-            has the panel behind its name: `validation/success@builtin`.
+        curves: Curves by name, from `METRICS` and `VALIDATION_METRICS`. With several panels, a
+            validation name ends with the panel: `validation/success@builtin`.
         tokens: Response tokens sampled since the beginning, by update; None if unknown.
         seconds: Compute since the beginning, by update; None if unknown.
-        unknown: Fields of the log that have no place here, by their own names, sorted.
+        unknown: Names of unrecognized fields of the log, sorted.
     """
 
     name: str
@@ -74,20 +74,20 @@ class RunCurves:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Names of all numbers that the log does not have."""
+        """Names of all numbers missing from the log."""
         have = {name.partition("@")[0] for name in self.curves}
         return tuple(n for n in itertools.chain(METRICS, VALIDATION_METRICS) if n not in have)
 
 
 def run_curves_of(log: TrainingLog) -> RunCurves:
-    """A log of our own.
+    """The curves of one of our own logs.
 
     Args:
-        log: As it was read.
+        log: The log.
 
     Returns:
-        Its curves; names of validations carry the panel only where there are several. Of a run on
-        several tasks a name without one is the mean over them.
+        Its curves; names of validations include the panel only if there are several. For a run on
+        several tasks, a name without a panel is the mean over them.
     """
     steps = np.array([line.update for line in log.updates], np.int64)
     curves = _update_curves(log.updates, steps)
@@ -125,12 +125,12 @@ def _mean_over_tasks(log: TrainingLog, name: str) -> Points:
 def _update_curves(updates: Sequence[Update], steps: Steps) -> dict[str, Points]:
     """The numbers of all updates, in the order of `METRICS`; those of single tasks at the end."""
     rows = [line.values for line in updates]
-    shapes = set(map(tuple, rows))  # names that stand in a line: few different ones
+    shapes = set(map(tuple, rows))  # names in a line: only a few distinct sets
     everywhere = sorted(set.intersection(*map(set, shapes))) if rows else []
     somewhere = set().union(*shapes, *(line.nonfinite for line in updates if line.nonfinite))
     columns: dict[str, Values] = {}
     if len(everywhere) > 1:
-        # Nearly all numbers stand in every line; taken out at once, they cost a third.
+        # Most numbers are in every line; extracting them together takes a third of the time.
         cells = itertools.chain.from_iterable(map(itemgetter(*everywhere), rows))
         table = np.fromiter(cells, np.float64).reshape(len(rows), len(everywhere))
         columns = dict(zip(everywhere, table.T.copy(), strict=True))

@@ -1,7 +1,7 @@
-"""Success of training runs at equal updates, as papers report it, at equal episodes, and seconds.
+"""Success of training runs at equal updates, as papers report it, and at equal episodes or seconds.
 
-Methods differ in how many episodes an update plays: dynamic sampling plays more. Who is compared at
-equal updates alone gives them away for nothing.
+Methods differ in how many episodes an update plays: dynamic sampling plays more. A comparison only
+at equal updates ignores the cost of these episodes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,27 +18,27 @@ from tasks.texts import counted, short_names
 
 By = Literal["updates", "episodes", "seconds"]
 BY: Final[tuple[By, ...]] = ("updates", "episodes")
-"""What is shown of all runs. Seconds say something only of runs on equal machines."""
+"""The comparisons shown for all runs. Seconds are comparable only between equal machines."""
 SUCCESS: Final = "validation/success"
 _LABEL: Final = 60
-"""Characters of a recipe's label on the terminal."""
+"""Maximum characters of a recipe's label on the terminal."""
 _PLAYED: Final = "rollout/episodes"
 _SECONDS, _VALIDATION = "seconds/total", "seconds/validation"
 
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """Success of one run along what it has spent.
+    """Success of one run as a function of its cost.
 
     Attributes:
         updates: (T,) updates before each of its validations, ascending; 0 is the init.
-        episodes: (T,) episodes played before each, resampled ones included; None if not all of its
-            updates say how many they have played.
+        episodes: (T,) episodes played before each, including resampled ones; None unless all of its
+            updates state how many they played.
         success: (T,) shares.
         last_update: Updates of the whole run.
         all_episodes: Episodes of the whole run; None likewise.
-        seconds: (T,) of training before each validation, without earlier ones; None if the log does
-            not say.
+        seconds: (T,) training time before each validation, without earlier validations; None if the
+            log does not state it.
         all_seconds: Seconds of the whole run; None likewise.
     """
 
@@ -51,7 +51,7 @@ class RunProgress:
     all_seconds: float | None = None
 
     def places(self, by: By) -> tuple[Values | None, float | None]:
-        """What its validations and the whole run have spent; None if the log does not say."""
+        """Cost before each validation, and of the whole run; None if the log does not state it."""
         if by == "updates":
             return self.updates, self.last_update
         if by == "episodes":
@@ -61,13 +61,13 @@ class RunProgress:
 
 @dataclass(frozen=True, slots=True)
 class EqualSuccess:
-    """Several runs after the same updates, episodes or seconds.
+    """Success of several runs after the same number of updates, episodes or seconds.
 
     Attributes:
-        by: What is equal.
-        limit: How many: as many as the shortest of the runs has.
-        success: Of every run there, a share: between two validations interpolated, after the last
-            one as it was then.
+        by: The quantity that is equal.
+        limit: Its amount, that of the shortest run.
+        success: Success rate of every run there: interpolated between two validations, constant
+            after the last one.
     """
 
     by: By
@@ -76,14 +76,14 @@ class EqualSuccess:
 
 
 def progress_of(run: RunCurves, success: str = SUCCESS) -> RunProgress | None:
-    """What a log says of it.
+    """A run's progress according to its log.
 
     Args:
-        run: The log.
-        success: Name of its curve of success.
+        run: The run.
+        success: Name of its success curve.
 
     Returns:
-        None for a run without validations.
+        The progress; None for a run without validations.
     """
     if success not in run.curves:
         return None
@@ -101,18 +101,19 @@ def progress_of(run: RunCurves, success: str = SUCCESS) -> RunProgress | None:
 
 
 def equal_success(runs: Sequence[RunProgress | None], by: By) -> EqualSuccess | None:
-    """Success of runs at the smallest number that all of them have.
+    """Success of runs at the largest amount that all of them reach.
 
-    Validations are some updates apart, and a method that plays more in an update has fewer within
-    the limit: taken at the last one before it, it would be judged by less than the others.
+    Validations are some updates apart, and a method that plays more episodes per update has fewer
+    of them within the limit. Using the last validation before the limit would therefore put it at a
+    disadvantage, so success is interpolated.
 
     Args:
-        runs: At least one.
-        by: What is equal.
+        runs: The runs, at least one.
+        by: The quantity that is equal.
 
     Returns:
-        None if a run was not validated within the limit, or after equal episodes only its init was,
-        or its log does not say how much each of its updates has spent.
+        The success; None if a run was not validated within the limit, or within equal episodes only
+        its init was, or its log does not state the cost of each update.
     """
     totals: list[float] = []
     places: list[tuple[RunProgress, Values]] = []
@@ -125,7 +126,7 @@ def equal_success(runs: Sequence[RunProgress | None], by: By) -> EqualSuccess | 
     limit = min(totals)
     if any(not place.size or place[0] > limit for _, place in places):
         return None
-    # Between the init and a first validation beyond the limit lies a line and no measurement.
+    # If the first validation after the init is beyond the limit, there is only interpolation.
     if by == "episodes" and any(_only_init(place, limit) for _, place in places):
         return None
     success = (float(np.interp(limit, place, run.success)) for run, place in places)
@@ -141,8 +142,8 @@ class EqualRows:
     """Mean success of recipes over their seeds, at equal updates and at equal episodes.
 
     Attributes:
-        heads: What is equal, such as `15 updates` and `960 episodes`.
-        rows: A cell for each of them, by label of the recipe, which is foreign text.
+        heads: The equal quantities, such as `15 updates` and `960 episodes`.
+        rows: A cell for each of them, by label of the recipe, which is untrusted text.
     """
 
     heads: tuple[str, ...]
@@ -152,7 +153,7 @@ class EqualRows:
         """The table for the terminal.
 
         Args:
-            head: Of the labels.
+            head: Heading of the labels.
         """
         names = short_names(list(self.rows), _LABEL)
         lines = [[name, *cells] for name, cells in zip(names, self.rows.values(), strict=True)]
@@ -162,14 +163,14 @@ class EqualRows:
 def equal_rows(
     recipes: Mapping[str, Sequence[RunCurves]], names: Sequence[str] | None = None
 ) -> EqualRows | None:
-    """What recipes come to at equal updates and at equal episodes.
+    """Success of recipes at equal updates and at equal episodes.
 
     Args:
         recipes: Runs of every recipe, by its label.
-        names: Name of each run's curve of success, in the same order.
+        names: Name of each run's success curve, in the same order.
 
     Returns:
-        What can be said of them; None if nothing can be, and for a single recipe.
+        The available comparisons; None if there are none, and for a single recipe.
     """
     together = [run for runs in recipes.values() for run in runs]
     curves = names or [SUCCESS] * len(together)
@@ -187,14 +188,14 @@ def equal_rows(
 
 
 def _last(run: RunCurves) -> int:
-    """The last update that a run knows of."""
+    """The last update in a run's curves."""
     return max(
         (int(points.steps[-1]) for points in run.curves.values() if points.steps.size), default=0
     )
 
 
 def _played(run: RunCurves) -> Values | None:
-    """Episodes played up to every update, from 0; None if an update does not say how many."""
+    """Cumulative episodes by update, from 0; None if an update does not state how many."""
     points, last = run.curves.get(_PLAYED), _last(run)
     if points is None or points.finite.steps.tolist() != list(range(1, last + 1)):
         return None
@@ -202,9 +203,9 @@ def _played(run: RunCurves) -> Values | None:
 
 
 def _took(run: RunCurves) -> Values | None:
-    """Seconds of training up to every update, from 0; None if an update does not say how many.
+    """Cumulative seconds of training by update, from 0; None if an update does not state them.
 
-    Validations are left out: they are not part of a training run.
+    Validations are excluded: they are not part of training.
     """
     points, last = run.curves.get(_SECONDS), _last(run)
     if points is None or points.finite.steps.tolist() != list(range(1, last + 1)):

@@ -1,4 +1,4 @@
-"""Groups training logs into curves: which runs belong together, and what to draw of each."""
+"""Groups training logs into curves: which runs belong together, and what to plot of each."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ Values = npt.NDArray[np.float64]
 _SHOWN_DIFFERENCES = 2
 ROLLOUT_SUCCESS: Final = "rollout/success"
 _COUNTS: Final[Mapping[str, str]] = {"episodes": "rollout/episodes", "tokens": "tokens/response"}
-"""What an axis adds up, by its name."""
+"""The number that each axis accumulates, by the axis's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class Curve:
     """Runs of one recipe with the same settings, or a single run.
 
     Attributes:
-        label: What tells it from the others.
-        runs: Its logs, in the order of their seeds; seeds are distinct.
+        label: Its distinguishing label.
+        runs: Its logs, in the order of their distinct seeds.
     """
 
     label: str
@@ -41,12 +41,12 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Plotted:
-    """One number that is drawn.
+    """One plotted number.
 
     Attributes:
-        name: Its name, as `metric_of` and `VALIDATION_METRICS` have them.
+        name: Its name, as in `metric_of` and `VALIDATION_METRICS`.
         panel: The validation panel; None for a number of updates.
-        task: The task that the panel is of; None where all logs are of one task.
+        task: The panel's task; None if all logs have the same task.
     """
 
     name: str
@@ -55,11 +55,11 @@ class Plotted:
 
     @property
     def metric(self) -> Metric:
-        """What the number is."""
+        """The metric of the number."""
         return metric_of(self.name) or VALIDATION_METRICS[self.name]
 
     def validations(self, log: TrainingLog) -> tuple[Validation, ...]:
-        """The validations of a log that it is a number of."""
+        """The validations of a log that contain the number."""
         if self.panel is None or self.task not in (None, log.start.task):
             return ()
         return log.of_panel(self.panel)
@@ -71,7 +71,7 @@ class Series:
 
     Attributes:
         updates: Updates at which it was measured, shape (n,).
-        x: Where they lie on the x axis, shape (n,).
+        x: Their positions on the x axis, shape (n,).
         y: The number, shape (n,).
     """
 
@@ -85,7 +85,7 @@ class Band:
     """Several runs of one curve, where all of them have values.
 
     Attributes:
-        x: Places on the x axis, shape (n,).
+        x: Positions on the x axis, shape (n,).
         low: Lowest run, shape (n,).
         middle: Median of the runs, shape (n,).
         high: Highest run, shape (n,).
@@ -98,7 +98,7 @@ class Band:
 
 
 def curves_of(logs: Sequence[TrainingLog], by: Literal["recipe", "run"] = "recipe") -> list[Curve]:
-    """Sort logs into curves, in the order in which they are given.
+    """Group logs into curves, in the given order.
 
     Args:
         logs: At least one.
@@ -106,7 +106,7 @@ def curves_of(logs: Sequence[TrainingLog], by: Literal["recipe", "run"] = "recip
             that move no result, `run` one of every log.
 
     Raises:
-        UserError: A log is there twice, or two logs of one curve have the same seed.
+        UserError: A log is given twice, or two logs of one curve have the same seed.
     """
     paths = [log.path.resolve() for log in logs]
     for number, path in enumerate(paths):
@@ -133,10 +133,10 @@ def curves_of(logs: Sequence[TrainingLog], by: Literal["recipe", "run"] = "recip
 
 
 def plotted(names: Sequence[str], logs: Sequence[TrainingLog]) -> list[Plotted]:
-    """What is drawn: one plot for each name, and for each panel where validations have several.
+    """The plotted numbers: one per name, and one per panel for validations on several.
 
-    Panels of two tasks are two, whatever they are called. Success of rollouts on several tasks is
-    drawn of each, too.
+    Panels of different tasks are different, whatever their names. Success of rollouts on several
+    tasks is also plotted per task.
 
     Raises:
         UserError: A name is unknown, or a panel was played under two protocols.
@@ -165,22 +165,22 @@ def plotted(names: Sequence[str], logs: Sequence[TrainingLog]) -> list[Plotted]:
 
 
 def _mixed_tasks(logs: Sequence[TrainingLog]) -> list[str]:
-    """Tasks of the runs that were made on several."""
+    """Tasks of the runs that trained on several."""
     mixed = [log.start.task.split("+") for log in logs if log.several_tasks]
     return list(dict.fromkeys(task for tasks in mixed for task in tasks))
 
 
 def series_of(log: TrainingLog, what: Plotted, x: XAxis = "updates") -> Series:
-    """One number of one run along an axis; what was not measured is left out.
+    """One number of one run along an axis, without missing values.
 
     Args:
         log: The run.
         what: The number.
-        x: `updates`, `episodes` (played so far, resampled ones included), `tokens` (response tokens
-            sampled so far) or `seconds` (compute so far).
+        x: `updates`, `episodes` (played so far, including resampled ones), `tokens` (response
+            tokens sampled so far) or `seconds` (compute so far).
 
     Raises:
-        UserError: The log does not count what is on the axis.
+        UserError: The log does not count the axis's quantity.
     """
     if what.panel is None:
         lines = [(line, line.values.get(what.name)) for line in log.updates]
@@ -204,7 +204,7 @@ def band_of(runs: Sequence[Series]) -> Band | None:
     """Lowest, median and highest run where all of them have values (`at_common_places`).
 
     Returns:
-        The band; None if there is no place that all runs share.
+        The band; None if the runs share no position.
     """
     found = at_common_places([(run.x, run.y) for run in runs])
     if found is None:
@@ -218,7 +218,7 @@ def _numbers(log: TrainingLog) -> Values:
 
 
 def _spent(log: TrainingLog, name: str) -> Values:
-    """What was counted up to every update; one more than there are updates, from 0."""
+    """Cumulative count up to every update, starting at 0: one more value than updates."""
     counts = log.series(name)
     if None in counts:
         update = log.updates[counts.index(None)].update
@@ -262,7 +262,7 @@ def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def _recipe_labels(logs: Sequence[TrainingLog]) -> list[str]:
-    """Recipes, with their tracks or what they differ in where several curves are of one recipe."""
+    """Recipe names, with tracks or differing settings if several curves have the same recipe."""
     labels = []
     for log in logs:
         of_recipe = [other for other in logs if other.start.recipe == log.start.recipe]
@@ -278,7 +278,7 @@ def _recipe_labels(logs: Sequence[TrainingLog]) -> list[str]:
 
 
 def _run_labels(logs: Sequence[TrainingLog]) -> list[str]:
-    """Names of the runs' folders, with as many folders above them as it takes to differ."""
+    """Names of the runs' folders, with as many parent folders as needed to distinguish them."""
     parts = [
         (log.path.parent if log.path.name == LOG else log.path.with_suffix("")).resolve().parts
         for log in logs
@@ -292,7 +292,7 @@ def _run_labels(logs: Sequence[TrainingLog]) -> list[str]:
 
 
 def _distinct(labels: Sequence[str]) -> list[str]:
-    """The labels, those that are there several times with a number."""
+    """The labels, with numbers added to duplicates."""
     return [
         f"{label} ({labels[: number + 1].count(label)})" if labels.count(label) > 1 else label
         for number, label in enumerate(labels)

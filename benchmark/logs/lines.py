@@ -19,7 +19,7 @@ SCHEMA_VERSION: Final = 1
 MAX_LINE = 2**20
 """Longest accepted line, in bytes."""
 ROUNDING = 1e-6
-"""By how much a number may leave its range through rounding in float32."""
+"""How far a number may leave its range through float32 rounding."""
 _MAX_UPDATE = 10**9
 _MAX_SECONDS = 1e12
 
@@ -27,7 +27,7 @@ _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@-]{0,99}")
 WORD_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.+@-]*$"
 Word = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=WORD_PATTERN)]
 MAX_PLUGINS: Final = 16
-"""That a log names, at most."""
+"""Maximum plug-ins named in a log."""
 PluginName = Annotated[
     str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+@-]*$")
 ]
@@ -54,15 +54,15 @@ FREE: Final = frozenset(
 )
 """Settings that move no result; no hash and no comparison looks at them."""
 OPEN: Final = "open"
-"""What is shown instead of a track's name for runs that are on none."""
+"""Shown instead of a track's name for runs without a track."""
 
 
 class TrackClaim(Strict):
-    """The track that a run says it is on (`benchmark.track_schema`).
+    """The track that a run claims (`benchmark.track_schema`).
 
     Attributes:
         name: Name of the track.
-        sha256: Hash of what it pinned when the run began.
+        sha256: Hash of the track's content when the run began.
     """
 
     name: Word
@@ -70,31 +70,31 @@ class TrackClaim(Strict):
 
 
 def track_name(claim: TrackClaim | None) -> str:
-    """What is shown as the track of a run or an entry: its name, or `OPEN`."""
+    """The displayed track of a run or an entry: its name, or `OPEN`."""
     return OPEN if claim is None else claim.name
 
 
 class Start(Strict):
-    """The first line of a log. A resumed run adds a `Resume`, if anything, and no second one.
+    """The first and only start line of a log. A resumed run may add a `Resume` line instead.
 
     Attributes:
         kind: Always `start`.
         schema_version: Version of this schema.
         created: Start of the run, ISO 8601, UTC.
         recipe: Name of the recipe.
-        configuration: The resolved configuration: whatever can move a number, and no place where
-            anything is written. Runs of the same plug-ins whose configurations differ in nothing
-            but `seed` are seeds of one curve.
-        task: Name of the task that is trained on.
-        init: The weights that training starts from.
+        configuration: The resolved configuration: everything that can affect a result, but no
+            output paths. Runs with the same plug-ins whose configurations differ only in `seed` are
+            seeds of one curve.
+        task: Name of the training task.
+        init: The initial weights.
         fingerprint: Protocol fingerprint of the validations.
-        seed: Of the run.
-        engine: What the rollouts' engine says of itself.
-        versions: Versions of this program, Python and the libraries that matter.
+        seed: Seed of the run.
+        engine: Facts about the rollouts' engine.
+        versions: Versions of this program, Python and relevant libraries.
         track: The track that pins everything but the method; null, and absent in older logs, for an
             open run.
-        plugins: SHA-256 of the files with the code of the run's plug-ins, by the name of the file
-            or module; absent in logs of runs that had none.
+        plugins: SHA-256 of the files with the code of the run's plug-ins, by file or module name;
+            absent if the run had none.
     """
 
     kind: Literal["start"] = "start"
@@ -123,8 +123,8 @@ class Update:
     Attributes:
         update: Its number, from 1.
         seconds_total: Compute since the run began, over all sessions.
-        values: The numbers of `METRICS` that were measured, and those of single tasks.
-        nonfinite: Names of numbers that were measured and are not finite.
+        values: The measured numbers of `METRICS`, and those of single tasks.
+        nonfinite: Names of measured numbers that are not finite.
     """
 
     update: int
@@ -134,19 +134,19 @@ class Update:
 
 
 class Validation(Strict):
-    """A validation line: one panel, played by the policy as it is after an update.
+    """A validation line: one panel, played by the policy after an update.
 
     Attributes:
         kind: Always `validation`.
-        update: The update that came before; 0 is the init.
+        update: The preceding update; 0 is the init.
         panel: Name of the panel.
         episodes: Episodes played: all of the panel.
         success: Success rate.
         score: Mean score, in the task's unit.
-        format_ok: Share of responses that keep the response contract.
-        action_ok: Share of responses whose action the world admits.
+        format_ok: Share of responses in the required format.
+        action_ok: Share of responses whose action the environment accepts.
         turns: Mean number of turns.
-        fingerprint: The panel's protocol fingerprint; one panel has one in a log.
+        fingerprint: The panel's protocol fingerprint, constant within a log.
         wilson_low: Lower end of the success rate's 95% Wilson interval.
         wilson_high: Upper end.
         seconds_total: Compute since the run began, over all sessions.
@@ -174,15 +174,15 @@ class Validation(Strict):
 
 
 class Resume(Strict):
-    """The engine and versions of a session, where they are not those of the one before.
+    """The engine and versions of a session, if they differ from the previous session's.
 
     The session writes it before its first other line.
 
     Attributes:
         kind: Always `resume`.
-        update: The update that it continues after.
-        engine: What the rollouts' engine says of itself.
-        versions: As in `Start`.
+        update: The update after which it continues.
+        engine: Facts about the rollouts' engine.
+        versions: See `Start`.
     """
 
     kind: Literal["resume"] = "resume"
@@ -195,7 +195,7 @@ Line = Start | Update | Validation | Resume
 
 
 class Order:
-    """What lines of a log owe to the lines before them."""
+    """Checks that each line of a log is consistent with the lines before it."""
 
     def __init__(self) -> None:
         self._started = False
@@ -207,9 +207,9 @@ class Order:
         """Take one more line.
 
         Raises:
-            ValueError: It cannot stand here; the state is as before.
+            ValueError: It is not allowed here; the state is unchanged.
         """
-        # Updates are most lines, and cheap to tell: the others are checked by pydantic's metaclass.
+        # Most lines are updates, which are cheap to check; others go through pydantic's metaclass.
         start = not isinstance(line, Update) and isinstance(line, Start)
         if self._started == start:
             raise ValueError("kind: only the first line of a log is a start line")
@@ -237,7 +237,7 @@ class Order:
 
 
 def _update_schema(single_tasks: bool) -> core_schema.CoreSchema:
-    """The fields of an update line; with `single_tasks`, numbers of any other name as well."""
+    """The fields of an update line; with `single_tasks`, also numbers with any other name."""
     fields: dict[str, core_schema.CoreSchema] = {
         "kind": core_schema.literal_schema(["update"]),
         "update": core_schema.int_schema(ge=1, le=_MAX_UPDATE, strict=True),
@@ -286,8 +286,8 @@ def parse_line(content: bytes) -> Line:
     if len(content) > MAX_LINE:
         raise ValueError(f"longer than {MAX_LINE} bytes")
     try:
-        # Our own logs begin their lines so. Reading and checking in one step takes half the time;
-        # what it refuses, and every other line, is read by the steps that say what is wrong.
+        # Lines of our own logs begin this way. Parsing and checking in one step takes half the
+        # time; refused lines, and all others, go through the steps that report what is wrong.
         if content.startswith(_UPDATE_BEGINS):
             return _update(_UPDATE.validate_json(content))
         if content.startswith(_VALIDATION_BEGINS):
@@ -312,7 +312,7 @@ def _json_fault(content: bytes, said: str) -> str:
 
 
 def _line(content: bytes) -> Line:
-    """As `parse_line`, in two steps: JSON, then the schema."""
+    """Like `parse_line`, in two steps: JSON, then the schema."""
     try:
         fields = from_json(content.rstrip(b"\r\n"), allow_inf_nan=False)
     except ValueError as error:
@@ -337,7 +337,7 @@ def _line(content: bytes) -> Line:
 
 
 def _update(fields: dict[str, Any]) -> Update:
-    """The line of fields that keep the schema; takes them over."""
+    """Build the line from valid fields, which it takes over."""
     del fields["kind"]
     update, seconds_total = fields.pop("update"), fields.pop("seconds_total")
     nonfinite = tuple(fields.pop("nonfinite", ()))
@@ -351,10 +351,10 @@ def _update(fields: dict[str, Any]) -> Update:
 
 
 def _check_of_task(name: str, value: float | None) -> None:
-    """Check a number that is not of all tasks.
+    """Check a number of a single task.
 
     Raises:
-        ValueError: There is no such number, or it is out of its range.
+        ValueError: There is no such number, or it is outside its range.
     """
     metric = metric_of(name)
     if metric is None or not _WORD.fullmatch(name.partition("@")[2]):

@@ -1,13 +1,13 @@
 """The metrics of a training log: name, unit and a one-line description.
 
-The one table that the log's checks, plots, stability metrics and documents read. In the texts, the
-ratio of a token is its probability under the policy that is trained by that under the old policy:
-the policy at the start of the update. In a synchronous run that policy has sampled the tokens. In
-an asynchronous one, or with an older policy beside it, part of the tokens are from before, and no
-ratio says how far those policies had moved; `staleness/` says how old they are. `d` is the ratio's
-logarithm, k3 is `exp(d) - d - 1` for the `d` in question (Schulman, "Approximating KL Divergence",
-2020), and the effective sample size is `(sum w)^2 / sum w^2` for the ratios w. All k3 estimate
-the divergence of another policy from the one that drew the tokens: KL(old, new) in `kl_old/`,
+The log's checks, plots, stability metrics and documents all read this table. In the texts, the
+ratio of a token is its probability under the trained policy divided by that under the old policy,
+which is the policy at the start of the update. In a synchronous run that policy sampled the tokens.
+In an asynchronous run, or with an additional older policy, some tokens come from earlier policies,
+and no ratio shows how far those had moved; `staleness/` shows how old they are. `d` is the ratio's
+logarithm, k3 is `exp(d) - d - 1` for the respective `d` (Schulman, "Approximating KL Divergence",
+2020), and the effective sample size is `(sum w)^2 / sum w^2` for the ratios w. All k3 estimate the
+divergence of another policy from the one that sampled the tokens: KL(old, new) in `kl_old/`,
 KL(policy, init) in `kl_init/`, KL(engine, trainer) in `engine/`.
 """
 
@@ -16,17 +16,17 @@ from dataclasses import dataclass
 from typing import Final
 
 FLOAT32_MAX = 3.4028234663852886e38
-"""What is larger counts as not finite."""
+"""Larger numbers count as not finite."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What one number of the log is.
+    """Definition of one number of the log.
 
     Attributes:
-        unit: Its unit; no share is above 1.
-        text: What it says, in one line.
-        log_scale: Its order of magnitude is what matters: plots may use a logarithmic axis.
+        unit: Its unit; shares are at most 1.
+        text: Its meaning in one line.
+        log_scale: Its order of magnitude matters, so plots may use a logarithmic axis.
         signed: It can be negative.
     """
 
@@ -37,7 +37,7 @@ class Metric:
 
     @property
     def range(self) -> tuple[float, float]:
-        """The least and the greatest possible value."""
+        """The smallest and the largest possible value."""
         low = -FLOAT32_MAX if self.signed else 0.0
         return low, 1.0 if self.unit == "share" else FLOAT32_MAX
 
@@ -128,7 +128,7 @@ VALIDATION_METRICS: Final[Mapping[str, Metric]] = {
     "validation/action_ok": Metric("share", "validation responses with a valid action"),
     "validation/turns": Metric("turns", "turns of a validation episode, mean"),
 }
-"""The numbers of a validation line that make curves; the part after the slash is the field."""
+"""The numbers of a validation line that form curves; the part after the slash is the field."""
 # fmt: on
 
 OF_EACH_TASK: Final = (
@@ -136,11 +136,11 @@ OF_EACH_TASK: Final = (
     *("rollout/format_ok", "rollout/action_ok", "rollout/turns"),
     *("rollout/episodes", "rollout/groups", "rollout/uniform_groups"),
 )
-"""Numbers that a run on several tasks logs for each of them, too: `rollout/success@sokoban`."""
+"""Numbers that a run on several tasks also logs per task: `rollout/success@sokoban`."""
 
 
 def metric_of(name: str) -> Metric | None:
-    """The metric of a number of an update line, perhaps one task's; None if there is none."""
+    """The metric of an update line's number, which may be one task's; None if there is none."""
     whole, of_task, task = name.partition("@")
     if not of_task:
         return METRICS.get(name)

@@ -10,8 +10,8 @@ def learning_rate_of(optimization: Mapping[str, Any], number: int) -> float:
     The trainer sets it, and the check of a log expects it.
 
     Args:
-        optimization: The section of a run's configuration, whose values are of the right kinds.
-        number: Of the update, from 1.
+        optimization: That section of a run's configuration, with values of valid types.
+        number: Number of the update, from 1.
     """
     rate: float = optimization["learning_rate"]
     warmup, updates = optimization["warmup_updates"], optimization["updates"]

@@ -1,10 +1,10 @@
-"""The training log of a run: one JSON line at a time.
+"""The training log of a run, in JSON lines.
 
-`training_log.jsonl` holds one `start` line, then an `update` line for every update, a `validation`
-line for every panel of every validation, and a `resume` line where a session continues with another
+`training_log.jsonl` has one `start` line, then an `update` line for every update, a `validation`
+line for every panel of every validation, and a `resume` line if a session continues with another
 engine, device or versions. Lines are flat; a number that was not measured is null, never 0.
 `lines.py` has the schemas, `metrics.py` the names, units and ranges of the numbers. A log may come
-from somebody else: nothing in it is trusted.
+from somebody else, so nothing in it is trusted.
 """
 
 import io
@@ -50,7 +50,7 @@ _SHOWN: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class TrainingLog:
-    """A log that was read.
+    """A parsed log.
 
     Attributes:
         path: The file.
@@ -58,7 +58,7 @@ class TrainingLog:
         updates: Its update lines, in order.
         validations: Its validation lines, in order.
         resumes: Its resume lines, in order.
-        torn: A last line without its end was skipped.
+        torn: Whether an incomplete last line was skipped.
     """
 
     path: Path
@@ -75,14 +75,14 @@ class TrainingLog:
 
     @property
     def sessions(self) -> Mapping[int, Start | Resume]:
-        """What the run was computed with, by the first update that it made."""
+        """The sessions with their engine and versions, by the first update of each."""
         last = self.updates[-1].update if self.updates else 0
-        # Of sessions that resume after the same update, only the last one made the next update.
+        # If several sessions resume after the same update, only the last one made the next update.
         resumed = {line.update + 1: line for line in self.resumes if line.update < last}
         return {1: self.start, **resumed}
 
     def series(self, name: str) -> list[float | None]:
-        """One number of all updates; None where it was not measured or is not finite.
+        """One number of all updates; None if it was not measured or is not finite.
 
         Raises:
             KeyError: There is no such number.
@@ -93,17 +93,17 @@ class TrainingLog:
 
     @property
     def several_tasks(self) -> bool:
-        """Whether it is of a run on a mixture, which has a panel of each task."""
+        """Whether the run trained on a mixture, which has a panel for each task."""
         return "+" in self.start.task
 
     def over_tasks(self, field: str) -> list[tuple[int, float]]:
-        """The mean over panels of a number of validations, each panel weighing the same.
+        """The unweighted mean of a validation number over panels.
 
         Args:
             field: Name of the number, a field of `Validation`.
 
         Returns:
-            Update and mean, where all panels were played.
+            Update and mean, for updates at which all panels were played.
         """
         found: dict[int, list[float]] = {}
         for line in self.validations:
@@ -117,7 +117,7 @@ class TrainingLog:
 
 
 def cells_in(path: Path) -> list[Path]:
-    """The packed training logs of a study's results, in order; none elsewhere.
+    """The packed training logs in a study's results, in order; empty elsewhere.
 
     Args:
         path: The folder of a track, or FOLDER/RECIPE for the seeds of one recipe.
@@ -128,16 +128,16 @@ def cells_in(path: Path) -> list[Path]:
 
 
 def is_beside_log(path: Path, given: Collection[Path]) -> bool:
-    """Whether a file is what a study keeps beside a training log that is also given.
+    """Whether a file accompanies a training log of a study that is also given.
 
-    These are a cell's facts and episodes, which a shell puts in for `FOLDER/grpo-s*`.
+    These are a cell's facts and episodes, which a shell includes for `FOLDER/grpo-s*`.
     """
     stem = path.name.removesuffix(_EPISODES).removesuffix(".json")
     return stem != path.name and path.with_name(f"{stem}.jsonl.zst") in given
 
 
 def find_log(path: Path) -> Path:
-    """The training log that a path means: a file, or the one inside of a run folder.
+    """Find the training log of a path: the file itself, or the one in a run folder.
 
     Raises:
         UserError: There is none.
@@ -158,11 +158,11 @@ def read_training_log(path: Path, *, allow_torn: bool = False) -> TrainingLog:
     """Read a log and check all of it: schema, ranges, order.
 
     Args:
-        path: The file; one that ends in `.zst` is compressed.
-        allow_torn: Pass over a last line without its end, which a kill may leave.
+        path: The file; compressed if its name ends in `.zst`.
+        allow_torn: Skip an incomplete last line, which a killed process may leave.
 
     Raises:
-        UserError: It cannot be read or is not valid; file and line are named.
+        UserError: It cannot be read or is not valid; the message names file and line.
     """
     return parse_training_log(log_content(path), path, allow_torn=allow_torn)
 
@@ -172,7 +172,7 @@ def parse_training_log(content: bytes, path: Path, *, allow_torn: bool = False) 
 
     Args:
         content: The content.
-        path: What it is called in messages.
+        path: Its name in messages.
         allow_torn: See `read_training_log`.
 
     Raises:
@@ -193,18 +193,18 @@ def parse_training_log(content: bytes, path: Path, *, allow_torn: bool = False) 
 
 
 def truncate_after(path: Path, update: int, validated: int) -> int:
-    """Cut a log back to a checkpoint: what came after its update goes, and so does a torn line.
+    """Truncate a log to a checkpoint: remove lines after its update, and an incomplete line.
 
-    What stays is not changed by a byte.
+    The remaining lines stay byte-identical.
 
     Args:
         path: The file.
         update: The checkpoint's update; 0 keeps no update.
-        validated: Last update whose validations the checkpoint knows; 0 for those of the init, -1
-            for none.
+        validated: Last update whose validations the checkpoint includes; 0 for those of the init,
+            -1 for none.
 
     Returns:
-        How many lines were cut off.
+        The number of removed lines.
 
     Raises:
         UserError: The log is not valid, is in use, cannot be written, or lacks that update.
@@ -223,7 +223,7 @@ def truncate_after(path: Path, update: int, validated: int) -> int:
         or line.update <= (validated if isinstance(line, Validation) else update)
         for line in lines
     ]
-    # Of a session that the checkpoint knows nothing of, its resume line goes as well.
+    # The resume line of a session after the checkpoint is removed as well.
     others = (at for at, line in enumerate(lines) if known[at] and not isinstance(line, Resume))
     last = max(others, default=-1)
     kept = [text for at, text in enumerate(content) if known[at] and at <= last]
@@ -239,13 +239,13 @@ def truncate_after(path: Path, update: int, validated: int) -> int:
 
 
 def set_aside(path: Path) -> Path | None:
-    """Put a log out of the way of a run that starts over in its folder.
+    """Move a log out of the way of a run that starts over in its folder.
 
     Returns:
-        Where it lies now; None if there was none.
+        The log's new path; None if there was none.
 
     Raises:
-        UserError: Another process writes it, or the folder cannot be written.
+        UserError: Another process is writing it, or the folder cannot be written.
     """
     if not path.exists():
         return None
@@ -261,17 +261,17 @@ def set_aside(path: Path) -> Path | None:
 
 
 class TrainingLogWriter:
-    """Appends to a log; no other process can at the same time. Use as a context manager.
+    """Appends to a log with an exclusive lock. Use as a context manager.
 
     Args:
-        path: The file; made if it is not there. A log that is there is read and continued; where a
-            run is resumed, `truncate_after` comes first.
+        path: The file; created if missing. An existing log is read and continued; to resume a run,
+            call `truncate_after` first.
 
     Attributes:
-        log: What the log held when it was opened; None for a new one.
+        log: The log's content when it was opened; None for a new one.
 
     Raises:
-        UserError: The file cannot be written, is in use, or holds no valid log.
+        UserError: The file cannot be written, is in use, or is not a valid log.
     """
 
     def __init__(self, path: Path) -> None:
@@ -299,19 +299,18 @@ class TrainingLogWriter:
         self.close()
 
     def append(self, line: Mapping[str, Any]) -> dict[str, Any]:
-        """Add a line: when this returns, it survives a crash.
+        """Add a line durably: once this returns, it survives a crash.
 
-        Numbers of an update line may be of any type that `float` takes. Those that are not finite
-        in float32 are written as null and named in `nonfinite`; names of `METRICS` that are left
-        out are written as null. A number that is out of its range by rounding alone (1e-6) is put
-        onto the limit.
+        Numbers of an update line may have any type that `float` accepts. Those that are not finite
+        in float32 are written as null and listed in `nonfinite`; missing names of `METRICS` are
+        written as null. A number that is outside its range only by rounding (1e-6) is clamped.
 
         Returns:
-            The line as it was written.
+            The line as written.
 
         Raises:
-            ValueError: The line breaks the schema or the order: a fault of the caller's.
-            UserError: The disk is full or failed. What was written before stays.
+            ValueError: The line breaks the schema or the order, which is a bug in the caller.
+            UserError: The disk is full or failed. Earlier lines stay.
         """
         written = _cleaned(line) if line.get("kind") == "update" else dict(line)
         text = json.dumps(written, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
@@ -322,14 +321,14 @@ class TrainingLogWriter:
         return written
 
     def close(self) -> None:
-        """Let other processes in."""
+        """Release the lock."""
         if self._file >= 0:
             os.close(self._file)
         self._file = -1
 
 
 def _cleaned(line: Mapping[str, Any]) -> dict[str, Any]:
-    """An update line as it is written: all names, plain numbers, null for what is not finite."""
+    """An update line as written: all names, plain numbers, null for values that are not finite."""
     of_tasks = {name: metric for name in line if "@" in name and (metric := metric_of(name))}
     written: dict[str, Any] = {
         name: line[name] for name in line if name not in METRICS and name not in of_tasks
@@ -337,7 +336,7 @@ def _cleaned(line: Mapping[str, Any]) -> dict[str, Any]:
     nonfinite = []
     for name, metric in {**METRICS, **of_tasks}.items():
         value = line.get(name)
-        if value is None or isinstance(value, bool | str):  # of these the schema refuses two
+        if value is None or isinstance(value, bool | str):  # the schema refuses the last two
             written[name] = value
             continue
         number = value if isinstance(value, int) else float(value)
@@ -352,13 +351,13 @@ def _cleaned(line: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_rounding(number: float, low: float, high: float) -> float:
-    """The nearest number of the range, if rounding alone can have led out of it."""
+    """Clamp a number to its range if it is outside only by rounding."""
     nearest = min(max(number, low), high)
     return nearest if abs(number - nearest) <= ROUNDING else number
 
 
 def _read(path: Path) -> tuple[list[bytes], bytes]:
-    """All whole lines of a file with their ends, and what stands behind the last one.
+    """All complete lines of a file with their line ends, and the rest after the last one.
 
     Raises:
         UserError: It cannot be read or is too long.
@@ -367,7 +366,7 @@ def _read(path: Path) -> tuple[list[bytes], bytes]:
 
 
 def log_content(path: Path) -> bytes:
-    """A log's content, unpacked where its file ends in `.zst`.
+    """A log's content, decompressed if its file name ends in `.zst`.
 
     Raises:
         UserError: It cannot be read or is too long.
@@ -384,17 +383,17 @@ def log_content(path: Path) -> bytes:
 
 
 def _split(content: bytes) -> tuple[list[bytes], bytes]:
-    """Whole lines with their ends, and what stands behind the last one."""
+    """Complete lines with their line ends, and the rest after the last one."""
     lines = io.BytesIO(content).readlines()
     rest = lines.pop() if lines and not lines[-1].endswith(b"\n") else b""
     return lines, rest
 
 
 def _parsed(path: Path, content: Iterable[bytes]) -> Iterator[Line]:
-    """Check line after line.
+    """Parse and check line by line.
 
     Raises:
-        UserError: One is not valid or stands at the wrong place.
+        UserError: A line is not valid or is in the wrong place.
     """
     order = Order()
     for number, text in enumerate(content, 1):
@@ -407,10 +406,10 @@ def _parsed(path: Path, content: Iterable[bytes]) -> Iterator[Line]:
 
 
 def _locked(path: Path, flags: int) -> int:
-    """Open a file that no other process writes.
+    """Open a file with an exclusive lock.
 
     Raises:
-        UserError: Another process does.
+        UserError: Another process is writing it.
         OSError: It cannot be opened.
     """
     try:

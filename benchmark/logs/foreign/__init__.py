@@ -1,8 +1,8 @@
 """Logs of other trainers: TRL, verl and ARLArena, W&B exports, TensorBoard event files.
 
-`find` detects the format of a path; `readings` reads it into curves (`RunCurves`) and says which
-fields were understood. A log may come from anyone: sizes are bounded, text is strict UTF-8, and
-code that shows a name from a log escapes it.
+`find` detects the format of a path; `readings` converts it to curves (`RunCurves`) and reports
+which fields were understood. A log may come from anyone: sizes are limited, text is strict UTF-8,
+and code that shows a name from a log escapes it.
 """
 
 from benchmark.logs.foreign.detect import FORMATS, Format, Found, find, readings

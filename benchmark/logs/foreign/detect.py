@@ -1,4 +1,4 @@
-"""Detects the format of a log by its content; asks if unsure, never guesses."""
+"""Detects the format of a log from its content; asks if unsure, never guesses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 
 
 PACKED: Final = ".jsonl.zst"
-"""How our own logs end in submissions, which have no others; `submission.json` has their size."""
+"""Suffix of logs in submissions, which are all our own; `submission.json` has their size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Found:
 
     Attributes:
         format: Its format.
-        files: Its files: several event files of TensorBoard, else one.
+        files: Its files; several only for TensorBoard event files.
     """
 
     format: Format
@@ -38,14 +38,14 @@ class Found:
 
 
 def find(path: Path, chosen: Format | None = None) -> Found:
-    """What a path means: a file, or the log inside of a folder.
+    """Find the log of a path: the file itself, or the log inside a folder.
 
     Args:
-        path: As the user wrote it.
-        chosen: The format that the user says it has; by the content if None.
+        path: The path as the user wrote it.
+        chosen: The format given by the user; None to detect it.
 
     Raises:
-        UserError: There is nothing, several logs, or something of no known format.
+        UserError: There is no log, there are several, or the format is unknown.
     """
     if path.is_dir():
         return _inside(path, chosen)
@@ -62,15 +62,15 @@ def readings(found: Found, own: Mapping[str, Meaning]) -> list[Reading]:
     """Read a log of another trainer.
 
     Args:
-        found: The log; of any format but our own (`read_training_log`).
-        own: What fields mean by the user's own word.
+        found: The log, in any format but our own (`read_training_log`).
+        own: Meanings of fields given by the user.
 
     Returns:
-        Its runs; one but for a chart of several.
+        Its runs; more than one only for a chart of several.
 
     Raises:
-        UserError: It cannot be read or breaks a rule; file and place are named.
-        ValueError: It is of our own format.
+        UserError: It cannot be read or breaks a rule; the message names file and place.
+        ValueError: It has our own format.
     """
     match found.format:
         case "trl":
@@ -105,13 +105,13 @@ def _inside(folder: Path, chosen: Format | None) -> Found:
 
 
 def _what_else(folder: Path) -> str:
-    """Which file of a folder may be meant."""
+    """Suggest files in a folder that the user may have meant."""
     steps = {
         int(number): path
         for path in folder.glob(f"checkpoint-*/{STATE}")
         if (number := path.parent.name.rpartition("-")[2]).isdecimal()
     }
-    if steps:  # each holds the whole history up to its step
+    if steps:  # each contains the whole history up to its step
         return f"name the log of its last checkpoint, {steps[max(steps)]}"
     consoles = sorted(folder.glob("*.log")) or sorted(folder.glob("*.out"))
     if consoles:

@@ -1,9 +1,9 @@
-"""Meaning of other trainers' metric names: one table per source.
+"""Meanings of other trainers' metric names: one table per source.
 
-A name stands in a table only if it means exactly what ours means, in the same unit: no number is
-converted, and what is merely similar stays unknown (`unmapped_reason` says what differs). Some
-names mean the same only under settings that a log does not tell; the table has them if these
-settings are the trainer's own defaults, with the condition as text that every report repeats.
+A name is in a table only if it means exactly the same as ours, in the same unit: no number is
+converted, and merely similar numbers stay unknown (`unmapped_reason` gives the difference). Some
+names mean the same only under settings that a log does not contain; the table includes them if
+these settings are the trainer's defaults, with the condition as text that every report repeats.
 
 Sources, read in 2026: TRL 1.16 `trl/trainer/grpo_trainer.py` (`_metrics`, `log`) and transformers
 5.16 `trainer.py`, `integrations/integration_utils.py` (`rewrite_logs`); verl
@@ -24,17 +24,17 @@ from tasks.texts import ELLIPSIS
 Source = Literal["trl", "verl", "wandb", "tensorboard"]
 
 SECONDS: Final = "seconds"
-"""Target for compute since the beginning, which is not a curve of `METRICS`."""
+"""Target name for compute since the beginning, which is not a curve of `METRICS`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a foreign name means.
+    """Meaning of a foreign name.
 
     Attributes:
-        name: Our name, of `METRICS` or `VALIDATION_METRICS`, or `SECONDS`.
-        provided: What must hold for that, in the trainer's own words; empty if it always does.
-        panel: What was validated on, if the foreign name says it.
+        name: Our name, from `METRICS` or `VALIDATION_METRICS`, or `SECONDS`.
+        provided: Condition for this meaning, in the trainer's own terms; empty if it always holds.
+        panel: The validation panel, if the foreign name contains it.
     """
 
     name: str
@@ -58,8 +58,8 @@ TRL: Final[Mapping[str, Meaning]] = {
     "completions/clipped_ratio": Meaning("response/truncated"),
     "sampling/sampling_logp_difference/mean": Meaning("engine/abs_mean"),
 }
-"""TRL's GRPOTrainer. Its steps are optimizer steps, and what it logs is the mean since the line
-before (`logging_steps`), but for the gradient norm, which is the last step's."""
+"""TRL's GRPOTrainer. Its steps are optimizer steps, and it logs means since the previous line
+(`logging_steps`), except for the gradient norm, which is the last step's."""
 
 VERL: Final[Mapping[str, Meaning]] = {
     "episode/success_rate": Meaning("rollout/success"),
@@ -96,15 +96,15 @@ VERL: Final[Mapping[str, Meaning]] = {
     "perf/time_per_step": Meaning("seconds/total"),
     "perf/max_memory_allocated_gb": Meaning("memory/gpu_gib"),
 }
-"""verl, verl-agent and ARLArena. Of two names for one number the upper one counts. The unit `gb` is
-2^30 bytes in verl's code."""
+"""verl, verl-agent and ARLArena. If two names mean the same number, the first one counts. The unit
+`gb` is 2^30 bytes in verl's code."""
 
 _VERL_ACCURACY = re.compile(r"val-core/(?P<panel>.+)/acc/mean@\d+")
 
 OWN: Final[Mapping[str, Meaning]] = {
     name: Meaning(name) for name in (*METRICS, *VALIDATION_METRICS)
 } | {"seconds_total": Meaning(SECONDS)}
-"""Our trainer's own names, as `--tracker` hands them to W&B and TensorBoard."""
+"""Our trainer's own names, as `--tracker` sends them to W&B and TensorBoard."""
 
 _TRL_TRACKED: Final[Mapping[str, Meaning]] = {f"train/{name}": m for name, m in TRL.items()}
 
@@ -114,8 +114,8 @@ TABLES: Final[Mapping[Source, tuple[Mapping[str, Meaning], ...]]] = {
     "wandb": (OWN, _TRL_TRACKED, VERL),
     "tensorboard": (OWN, _TRL_TRACKED, VERL),
 }
-"""What each source is read with. W&B and TensorBoard keep names as they got them; TRL's reach them
-with `train/` in front. No name stands in two tables."""
+"""Tables by source. W&B and TensorBoard keep names unchanged; TRL's arrive with the prefix
+`train/`. No name is in two tables."""
 
 _ESTIMATOR = "another estimator by kl_loss_type, and of the last micro-batch in some versions"
 _ROWS = "of rows, which are turns for agents, in the trainer's own unit"
@@ -150,15 +150,15 @@ _SUCCESS: Final = re.compile(
 )
 """Fields that may be the validation success."""
 _SHOWN: Final = 12
-"""Names of fields that a message lists."""
+"""Maximum field names listed in a message."""
 _VERL_SCORE = re.compile(r"val/(.+/)?test_score(/.+)?|val-core/.+/(reward|score)/mean@\d+")
 
 
 def meaning_of(source: Source, field: str) -> Meaning | None:
-    """What a field of a log means; None if that is not known.
+    """The meaning of a field of a log; None if unknown.
 
     Args:
-        source: What wrote the log.
+        source: The program that wrote the log.
         field: The field's own name.
     """
     for table in TABLES[source]:
@@ -166,25 +166,25 @@ def meaning_of(source: Source, field: str) -> Meaning | None:
             return table[field]
     name, _, panel = field.rpartition("/")
     if OWN in TABLES[source] and name.startswith("validation/") and name in OWN:
-        return Meaning(OWN[name].name, panel=panel)  # of several tasks
+        return Meaning(OWN[name].name, panel=panel)  # from a run on several tasks
     if VERL in TABLES[source] and (match := _VERL_ACCURACY.fullmatch(field)):
         return Meaning("validation/success", "acc is 1 or 0", match["panel"])
     return None
 
 
 def is_of_transformers(field: str) -> bool:
-    """Whether a name is one that transformers' integrations give to a number of TRL."""
+    """Whether transformers' integrations use this name for a number of TRL."""
     return field in _TRL_TRACKED
 
 
 def priority(source: Source, field: str) -> int:
-    """Which of two names for one number counts: the one with the smaller priority."""
+    """Priority of a name; of two names for one number, the smaller priority counts."""
     names = [name for table in TABLES[source] for name in table]
     return names.index(field) if field in names else len(names)
 
 
 def unmapped_reason(field: str) -> str | None:
-    """What keeps a field that looks like one of ours from being read as it; None if nothing is."""
+    """Why a field that looks like one of ours is not read as it; None if there is no reason."""
     if _VERL_SCORE.fullmatch(field):
         return _REWARD
     return _WHY_NOT.get(field.removeprefix("train/"))
@@ -194,7 +194,7 @@ def success_advice(unknown: Sequence[str]) -> str:
     """What to do about a log without a validation success.
 
     Args:
-        unknown: Its fields without a meaning.
+        unknown: Its fields without a known meaning.
     """
     judged = [name for name in unknown if _SUCCESS.search(name)]
     perhaps = f", perhaps {listed(judged)}" if judged else ""
@@ -202,22 +202,22 @@ def success_advice(unknown: Sequence[str]) -> str:
 
 
 def listed(fields: Sequence[str]) -> str:
-    """The first names of fields, for messages."""
+    """The first field names, for messages."""
     return ", ".join([*fields[:_SHOWN], *([ELLIPSIS] if len(fields) > _SHOWN else [])])
 
 
 def own_words(options: Sequence[str]) -> dict[str, Meaning]:
-    """What the user says that fields mean.
+    """Parse field meanings given by the user.
 
     Args:
-        options: Of the form `NAME=FIELD`, as `validation/success=eval/accuracy`; the name of a
-            validation may have its panel behind it, as in `validation/success@math`.
+        options: Of the form `NAME=FIELD`, such as `validation/success=eval/accuracy`; a validation
+            name may end with its panel, as in `validation/success@math`.
 
     Returns:
         Meanings by field.
 
     Raises:
-        UserError: An option has another form, or a name is none of ours.
+        UserError: An option has another form, or a name is not one of ours.
     """
     meanings: dict[str, Meaning] = {}
     for option in options:

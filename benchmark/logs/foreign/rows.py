@@ -1,12 +1,12 @@
 """Turns rows of numbers into curves: the rules shared by all formats of foreign logs.
 
-- Steps never go back. A run that was resumed from an earlier step has written some steps twice;
-  which of them count is not for a reader to choose, unless the log says it (TensorBoard).
-- A number that stands twice at one step with the same value (NaN equals NaN) counts once; with two
+- Steps never decrease. A run resumed from an earlier step has written some steps twice; the reader
+  does not choose which of them count, unless the log states it (TensorBoard).
+- A number that occurs twice at one step with the same value (NaN equals NaN) counts once; with two
   values it is an error.
-- What is not finite, or larger than float32 can hold, was measured and is not finite.
-- A number outside of its range, such as a share in percent, is an error; nothing is rescaled.
-- Of two names for one number the preferred one counts, if it says all that the other one does. If
+- A value that is not finite, or exceeds float32, counts as measured and not finite.
+- A number outside its range, such as a share in percent, is an error; nothing is rescaled.
+- Of two names for one number the preferred one counts, if it has all values of the other one. If
   they differ, the user has to choose.
 """
 
@@ -33,19 +33,19 @@ from benchmark.logs.metrics import FLOAT32_MAX, METRICS, VALIDATION_METRICS
 from tasks.errors import UserError
 
 MAX_FIELDS = 10_000
-"""Different names in one log, at most."""
+"""Maximum number of distinct names in one log."""
 MAX_NAME = 300
-"""Characters of a name, at most."""
+"""Maximum characters of a name."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """What a log says at one place.
+    """One row of a log.
 
     Attributes:
-        place: Where it stands, for people: `line 12`.
-        step: Step of the trainer after which it was measured.
-        values: By the log's own names.
+        place: Its position for messages: `line 12`.
+        step: The trainer's step after which it was measured.
+        values: Values by the log's own names.
     """
 
     place: str
@@ -59,11 +59,11 @@ class Reading:
 
     Attributes:
         run: Its curves.
-        read_as: What every field that was understood means.
-        because: Why an unknown field that looks like one of ours is unknown, where that is known.
-        notes: What else the reader of the numbers should know, a sentence each.
-        resolution: Unit of the last decimal that all numbers of the log were rounded to; 0 where
-            they stand as they were measured.
+        read_as: Meaning of every field that was understood.
+        because: Reasons for unknown fields that look like one of ours, if known.
+        notes: Other notes for readers of the numbers, one sentence each.
+        resolution: Unit of the last decimal to which all numbers of the log were rounded; 0 if they
+            were not.
     """
 
     run: RunCurves
@@ -85,8 +85,8 @@ class RowCollector:
 
     Args:
         path: The log, for messages.
-        source: What wrote it.
-        own: What fields mean by the user's own word, before any table.
+        source: The program that wrote it.
+        own: Meanings of fields given by the user, which take precedence over the tables.
     """
 
     def __init__(self, path: Path, source: Source, own: Mapping[str, Meaning]) -> None:
@@ -94,7 +94,7 @@ class RowCollector:
         self._source = source
         self._own = own
         self._columns: dict[str, _Column] = {}
-        self._placed: list[_Column] = []  # of every value, in their order
+        self._placed: list[_Column] = []  # the column of every value, in order
         self._unknown: set[str] = set()
         self._last: LogRow | None = None
         self._repeated = 0
@@ -104,7 +104,7 @@ class RowCollector:
         """Take rows.
 
         Raises:
-            UserError: As `add`; a row that cannot be read is an error of the same kind.
+            UserError: See `add`; or a row cannot be read.
         """
         for row in rows:
             self.add(row)
@@ -113,8 +113,8 @@ class RowCollector:
         """Take one more row.
 
         Raises:
-            UserError: Its step goes back, a number stands there twice or is out of its range, or
-                there are too many names.
+            UserError: Its step decreases, a number occurs twice or is outside its range, or there
+                are too many names.
         """
         if self._last is not None and row.step < self._last.step:
             self._fail(row, f"step {row.step} comes after step {self._last.step}{_RESUMED}")
@@ -128,8 +128,8 @@ class RowCollector:
             self._put(row, name, column, value)
 
     def resume_at(self, step: int) -> None:
-        """Drop what was measured at a step or later, as the log says that it is made again."""
-        # Each value is dropped once, however many sessions there are and however many columns.
+        """Drop values measured at this step or later, because the log says they are repeated."""
+        # Each value is dropped once, regardless of the number of sessions and columns.
         while self._placed and self._placed[-1].steps[-1] >= step:
             column = self._placed.pop()
             column.steps.pop()
@@ -139,10 +139,10 @@ class RowCollector:
             self._last = replace(self._last, step=max(step - 1, 0))
 
     def pass_over(self, place: str, names: Iterable[str]) -> None:
-        """Take names that were logged without a step: they stay unknown.
+        """Record names that were logged without a step as unknown.
 
         Raises:
-            UserError: One of them has a meaning; without a step it cannot be placed.
+            UserError: One of them has a meaning, but without a step it cannot be placed.
         """
         row = LogRow(place, 0, {})
         for name in names:
@@ -150,15 +150,15 @@ class RowCollector:
                 self._fail(row, f"{short(name)} has no step")
 
     def reading(self, name: str, notes: Iterable[str] = (), resolution: float = 0.0) -> Reading:
-        """What came together.
+        """Build the reading from all rows.
 
         Args:
-            name: Of the run, for people.
-            notes: What the reader of the format has to say.
+            name: Display name of the run.
+            notes: Notes from the format's reader.
             resolution: See `Reading`.
 
         Raises:
-            UserError: Two fields with one meaning do not say the same.
+            UserError: Two fields with the same meaning differ.
         """
         chosen, because = self._chosen()
         panels = {c.meaning.panel for c in chosen.values() if _is_validation(c.meaning.name)}
@@ -234,10 +234,10 @@ class RowCollector:
         return min(max(value, low), high)
 
     def _chosen(self) -> tuple[dict[str, _Column], dict[str, str]]:
-        """One column for each number of ours, and why others of the same meaning do not count.
+        """One column for each of our numbers, and why others with the same meaning do not count.
 
         Raises:
-            UserError: They differ, and the user has not said which of them counts.
+            UserError: They differ, and the user has not chosen one.
         """
         chosen: dict[str, _Column] = {}
         because: dict[str, str] = {}
@@ -259,10 +259,10 @@ class RowCollector:
         return {name: chosen[name] for name in self._columns if name in chosen}, because
 
     def _left_out(self, name: str, counts: str) -> str:
-        """Why a field does not count beside another one of the same meaning.
+        """Why a field does not count next to another one with the same meaning.
 
         Raises:
-            UserError: It says something that the other one does not.
+            UserError: It has values that the other one lacks.
         """
         if counts in self._own and name not in self._own:
             return f"{counts} was chosen (--map)"
@@ -288,7 +288,7 @@ _RESUMED = "; a resumed run has written steps twice: delete the outdated lines"
 
 
 def _same(one: float, other: float) -> bool:
-    """Whether two numbers are equal but for float32's rounding; NaN equals NaN."""
+    """Whether two numbers are equal up to float32 rounding; NaN equals NaN."""
     return math.isclose(one, other, rel_tol=ROUNDING) or (math.isnan(one) and math.isnan(other))
 
 
@@ -297,7 +297,7 @@ def _is_validation(name: str) -> bool:
 
 
 def _total(each: Points | None) -> Points | None:
-    """The sum so far; None unless every step from 1 on has a finite number."""
+    """The running sum; None unless every step from 1 on has a finite number."""
     if each is None or not each.steps.size or not np.isfinite(each.values).all():
         return None
     if not np.array_equal(each.steps, np.arange(1, each.steps.size + 1)):

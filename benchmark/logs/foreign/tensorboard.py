@@ -1,9 +1,9 @@
 """TensorBoard event files, read with TensorBoard's own loader.
 
-An event file is a row of records with checksums, each a protocol buffer of one step. A file that a
-killed run left behind may end within a record: what is whole counts, and a note says so. A damaged
-record in the middle is an error; the loader alone would end there without a word. The start of a
-session names the step from which all that was written before is void (`purge_step`).
+An event file is a sequence of records with checksums, each a protocol buffer of one step. A file
+from a killed run may end inside a record: complete records count, and a note says so. A damaged
+record in the middle is an error; the loader itself would stop there silently. The start of a
+session names the step from which earlier records are void (`purge_step`).
 """
 
 import struct
@@ -20,7 +20,7 @@ from tasks.errors import UserError
 PATTERN: Final = "*.tfevents.*"
 _LENGTH = struct.Struct("<Q")
 _AROUND = 16
-"""Bytes of a record beside its content: its length and two checksums."""
+"""Bytes of a record besides its content: its length and two checksums."""
 _VERSION = b"brain.Event:"
 _BEGINNING = 64
 
@@ -30,10 +30,10 @@ def read_tensorboard(paths: Sequence[Path], own: Mapping[str, Meaning]) -> list[
 
     Args:
         paths: The files, in the order in which they were written.
-        own: What fields mean by the user's own word.
+        own: Meanings of fields given by the user.
 
     Returns:
-        The one run.
+        The run, as the only element.
 
     Raises:
         UserError: TensorBoard is not installed, a file cannot be read or is damaged, or a rule of
@@ -50,14 +50,14 @@ def read_tensorboard(paths: Sequence[Path], own: Mapping[str, Meaning]) -> list[
 
 
 def is_event_file(beginning: bytes) -> bool:
-    """Whether a file that begins so is an event file: its first record says the version."""
+    """Whether this is the beginning of an event file, whose first record states the version."""
     return _VERSION in beginning[:_BEGINNING] and beginning[:1] != b"{"
 
 
 def _records(path: Path) -> tuple[int, bool]:
-    """How many whole records a file has, by their lengths alone, and whether there is a rest.
+    """Count a file's complete records by their lengths, and check for an incomplete rest.
 
-    The lengths are checked before the loader believes them: it would make room for any.
+    The lengths are checked before the loader uses them, because it would allocate any size.
     """
     content = read_bytes(path)
     if not is_event_file(content):
@@ -73,7 +73,7 @@ def _records(path: Path) -> tuple[int, bool]:
 
 
 def _rows(path: Path, whole: int, resume_at: Callable[[int], None]) -> Iterator[LogRow]:
-    """The rows of a file; told of each start of a session, after which earlier rows are void."""
+    """The rows of a file; calls `resume_at` at each session start that voids earlier rows."""
     loader = _loader()
     number = 0
     for number, event in zip(range(1, whole + 1), _events(path, loader), strict=False):
@@ -104,7 +104,7 @@ def _events(path: Path, loader: Any) -> Iterator[Any]:
 
 
 def _number(value: Any) -> Value:
-    """What a summary says: one number, as PyTorch and TensorFlow write it, or something else."""
+    """The value of a summary: one number, as PyTorch and TensorFlow write it, or something else."""
     from tensorboard.compat.proto import types_pb2
     from tensorboard.util import tensor_util
 
@@ -117,7 +117,7 @@ def _number(value: Any) -> Value:
         return NOT_A_NUMBER
     try:
         return float32(float(tensor_util.make_ndarray(value.tensor)))
-    except ValueError:  # more bytes than one number has
+    except ValueError:  # too many bytes for one number
         return NOT_A_NUMBER
 
 

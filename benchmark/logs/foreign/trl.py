@@ -1,11 +1,11 @@
 """TRL logs: the `trainer_state.json` that transformers' Trainer saves with every checkpoint.
 
-Its `log_history` has one object for every line of the log: the numbers of training, those of an
-evaluation (`eval_...`) and, last, totals of the run, each with the step it was written at. The
-evaluation's and the training's lines of one step are two objects.
+Its `log_history` has one object per log line: training numbers, evaluation numbers (`eval_...`)
+and, last, totals of the run, each with the step at which it was written. The evaluation and
+training lines of one step are two objects.
 
-transformers leaves losses that are not finite out of the mean that it logs
-(`logging_nan_inf_filter`, on by default): what exploded shows in the gradient norm alone.
+transformers excludes losses that are not finite from the mean that it logs
+(`logging_nan_inf_filter`, on by default), so an explosion shows only in the gradient norm.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,10 +26,10 @@ def read_trl(path: Path, own: Mapping[str, Meaning]) -> list[Reading]:
 
     Args:
         path: The file.
-        own: What fields mean by the user's own word.
+        own: Meanings of fields given by the user.
 
     Returns:
-        Its one run.
+        Its run, as the only element.
 
     Raises:
         UserError: It cannot be read, has no `log_history`, or breaks a rule of `rows`.
@@ -80,6 +80,6 @@ def _notes(state: Mapping[str, Any]) -> list[str]:
 
 
 def _name(path: Path) -> str:
-    """The name of the output folder: checkpoints are inside of it."""
+    """The name of the output folder, which contains the checkpoints."""
     folder = path.resolve().parent
     return folder.parent.name if folder.name.startswith("checkpoint-") else folder.name

@@ -17,25 +17,25 @@ from tasks.texts import cut
 
 MAX_STEP = 10**9
 MAX_ROWS = 500_000
-"""Rows, or objects of a JSON file, at most: with the length they bound what a log takes."""
+"""Maximum rows, or objects of a JSON file; with the length, this bounds a log's memory."""
 _DIGITS: Final = 4_000
-"""Of a whole number, at most: Python itself reads no more than 4,300."""
+"""Maximum digits of an integer: Python itself reads at most 4,300."""
 _NUMBER = re.compile(
     r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|[+-]?(?:nan|inf(?:inity)?)", re.ASCII | re.I
 )
 
 
 class NotANumber:
-    """What a field holds that is not a number: text, a table, an image."""
+    """A field's value that is not a number: text, a table, an image."""
 
 
 NOT_A_NUMBER: Final = NotANumber()
 Value = float | NotANumber | None
-"""A number of a row; None where the field is there and says nothing."""
+"""A number of a row; None if the field is present but empty."""
 
 
 def read_text(path: Path) -> str:
-    """A whole log that is text.
+    """Read a whole text log.
 
     Raises:
         UserError: It cannot be read, is a link, is too long or is not UTF-8.
@@ -49,7 +49,7 @@ def read_text(path: Path) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """A whole log.
+    """Read a whole log.
 
     Raises:
         UserError: It cannot be read, is a link, or is too long.
@@ -65,10 +65,10 @@ def read_bytes(path: Path) -> bytes:
 
 
 def parse_json(text: str) -> Any:
-    """JSON, with NaN and Infinity, as Python and JavaScript write it.
+    """Parse JSON with NaN and Infinity, as Python and JavaScript write it.
 
     Raises:
-        ValueError: It is none, nests too deeply, or has a name twice in one object.
+        ValueError: It is not JSON, is nested too deeply, or has duplicate names in an object.
     """
     try:
         return json.loads(text, object_pairs_hook=_object, parse_int=_whole)
@@ -79,10 +79,10 @@ def parse_json(text: str) -> Any:
 
 
 def _whole(digits: str) -> int:
-    """A whole number, by words of our own where Python would refuse its length.
+    """Parse an integer, with our own message if it is too long for Python.
 
     Raises:
-        ValueError: It is longer than any that counts.
+        ValueError: It has too many digits.
     """
     if len(digits) > _DIGITS:
         raise ValueError(f"a whole number has {len(digits):,} digits")
@@ -90,7 +90,7 @@ def _whole(digits: str) -> int:
 
 
 def json_value(value: Any) -> Value:
-    """A value of a JSON object; text is none, whatever it says."""
+    """Convert a value of a JSON object; text is never a number, whatever it contains."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -99,24 +99,24 @@ def json_value(value: Any) -> Value:
 
 
 def text_value(text: str) -> Value:
-    """A number as text; empty text says nothing."""
+    """Convert text to a number; empty text means no value."""
     if not text:
         return None
     return float32(float(text)) if _NUMBER.fullmatch(text) else NOT_A_NUMBER
 
 
 def float32(value: float) -> float:
-    """The number, or an infinity where float32 has none for it."""
+    """The number, or an infinity if it exceeds float32."""
     if value > FLOAT32_MAX:
         return math.inf
     return -math.inf if value < -FLOAT32_MAX else float(value)
 
 
 def step_of(value: Any) -> int:
-    """The step that a row gives.
+    """Convert a row's step.
 
     Raises:
-        ValueError: It is not a whole number from 0 to `MAX_STEP`.
+        ValueError: It is not an integer from 0 to `MAX_STEP`.
     """
     number = text_value(value) if isinstance(value, str) else json_value(value)
     if isinstance(number, float) and number.is_integer() and 0 <= number <= MAX_STEP:
@@ -125,9 +125,9 @@ def step_of(value: Any) -> int:
 
 
 def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines that are not empty, with their numbers from 1."""
+    """Nonempty lines with their numbers, from 1."""
     start = number = 0
-    while start < len(text):  # one after the other: a list of all could be large
+    while start < len(text):  # one at a time, because a list of all could be large
         end = text.find("\n", start)
         end = len(text) if end < 0 else end
         line, start, number = text[start:end], end + 1, number + 1
@@ -144,12 +144,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def short(value: Any) -> str:
-    """Something foreign on one line of a message, and no more of it than tells what it is."""
+    """A foreign value as short one-line text, just enough to recognize it."""
     return cut(repr(value), 80)
 
 
 def fail_at(path: Path, number: int, what: str) -> NoReturn:
-    """Say what is wrong with a line.
+    """Report what is wrong with a line.
 
     Raises:
         UserError: Always.

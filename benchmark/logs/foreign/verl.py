@@ -1,9 +1,9 @@
 """Logs of verl, verl-agent and ARLArena: lines of their file logger and their console.
 
-The file logger (`VERL_FILE_LOGGER_PATH`) writes `{"step": 3, "data": {...}}` a line. The console
-prints `step:3 - actor/kl_loss:0.001 - ...`, one line a step, among much else; Ray puts the process
-in front (`(TaskRunner pid=17)`, colored). Older versions print three decimals, newer ones all of
-them, as `np.float64(0.25)` where numpy computed them.
+The file logger (`VERL_FILE_LOGGER_PATH`) writes one `{"step": 3, "data": {...}}` per line. The
+console prints `step:3 - actor/kl_loss:0.001 - ...`, one line per step, among much else; Ray adds
+the process as a prefix (`(TaskRunner pid=17)`, colored). Older versions print three decimals, newer
+ones all of them, as `np.float64(0.25)` for numpy values.
 """
 
 import re
@@ -28,12 +28,12 @@ from benchmark.logs.lines import MAX_LINE
 from tasks.errors import UserError
 
 _COLOR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-# Ray's process in front is short: without a limit, a hostile line would take quadratic time.
+# Ray's prefix is short; without a limit, a malicious line would take quadratic time.
 _STEP_LINE = re.compile(r"(?:\([^()]{0,200}\) ?)?step:(\d{1,12}) - (.+)", re.ASCII)
 _NUMPY = re.compile(r"(?:np|numpy)\.\w+\((.*)\)")
 _ROUNDED = re.compile(r"-?\d+\.\d{3}|-?nan|-?inf", re.ASCII)
 _ROUNDED_LINES = 2
-"""Lines of three decimals throughout that make it sure that they were rounded."""
+"""Number of lines with only three-decimal numbers from which rounding is assumed."""
 _RESOLUTION = 0.001
 _ROUNDED_NOTE = (
     "all numbers are rounded to three decimals: 0 may be anything below 0.0005, and "
@@ -43,7 +43,7 @@ _ROUNDED_NOTE = (
 
 @dataclass(slots=True)
 class _Decimals:
-    """How many lines of steps a console has, and in how many all numbers have three decimals."""
+    """Counts a console's step lines, and those in which all numbers have three decimals."""
 
     lines: int = 0
     three: int = 0
@@ -58,13 +58,13 @@ def read_verl(path: Path, own: Mapping[str, Meaning]) -> list[Reading]:
 
     Args:
         path: The file.
-        own: What fields mean by the user's own word.
+        own: Meanings of fields given by the user.
 
     Returns:
-        Its one run.
+        Its run, as the only element.
 
     Raises:
-        UserError: It cannot be read, has no step in it, or breaks a rule of `rows`.
+        UserError: It cannot be read, contains no step, or breaks a rule of `rows`.
     """
     text = read_text(path)
     collector = RowCollector(path, "verl", own)
@@ -79,7 +79,7 @@ def read_verl(path: Path, own: Mapping[str, Meaning]) -> list[Reading]:
 
 
 def is_console(text: str) -> bool:
-    """Whether some line is one that verl prints after a step."""
+    """Whether any line is one that verl prints after a step."""
     return any(True for _ in _step_lines(text))
 
 
@@ -104,7 +104,7 @@ def _json_line(line: str) -> tuple[int, dict[str, Value]]:
 
 
 def _step_lines(text: str) -> Iterator[tuple[int, re.Match[str]]]:
-    """Lines of steps with their numbers; a progress bar may stand before one on the same line."""
+    """Step lines with their numbers; a progress bar may precede one on the same line."""
     for number, line in numbered_lines(text):
         if "step:" not in line:
             continue
@@ -142,6 +142,6 @@ def _console_rows(path: Path, text: str, decimals: _Decimals) -> Iterator[LogRow
 
 
 def _bare(shown: str) -> str:
-    """A number without numpy's type around it."""
+    """A number without its numpy type."""
     match = _NUMPY.fullmatch(shown)
     return match[1] if match else shown

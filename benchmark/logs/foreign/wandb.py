@@ -1,15 +1,15 @@
 """Weights & Biases exports: a run's history as CSV or JSON lines, and charts as CSV.
 
-- History: `run.scan_history()`, one object or row for each call of `log`, with `_step`,
-  `_timestamp` and `_runtime` beside the logged names. (`run.history()` is a sample of at most 500
-  rows: export the whole history.)
+- History: `run.scan_history()`, one object or row per call of `log`, with `_step`, `_timestamp` and
+  `_runtime` besides the logged names. (`run.history()` is a sample of at most 500 rows: export the
+  whole history.)
 - A chart's CSV: a first column `Step`, then `RUN - NAME`, `RUN - NAME__MIN`, `RUN - NAME__MAX` for
-  each run. Where the least and the greatest differ from the value, the chart was drawn from means
-  over several steps, in which a collapse may be smoothed away: an error.
+  each run. If minimum or maximum differ from the value, the chart shows means over several steps,
+  which may hide a collapse, so this is an error.
 
-`_step` counts calls of `log`, unless the trainer hands its own number over, as verl and our trainer
-do. A trainer's own step goes before it: transformers logs `train/global_step`, since its training
-and evaluation lines are calls of their own. Without that column its exports cannot be placed.
+`_step` counts calls of `log`, unless the trainer passes its own number, as verl and our trainer do.
+A trainer's own step takes precedence: transformers logs `train/global_step`, since its training and
+evaluation lines are separate calls. Without that column its exports cannot be placed.
 """
 
 import csv
@@ -38,7 +38,7 @@ from benchmark.logs.lines import MAX_LINE
 from tasks.errors import UserError
 
 STEPS: Final = ("train/global_step", "training/global_step", "_step", "Step")
-"""Columns that count steps; the first one that is there counts them."""
+"""Columns that count steps; the first one present is used."""
 _CALLS: Final = ("_step", "Step")
 _OF_WANDB: Final = ("", "_step", "_timestamp", "_runtime", "_wandb")
 _BETWEEN: Final = " - "
@@ -53,14 +53,14 @@ def read_wandb(path: Path, own: Mapping[str, Meaning]) -> list[Reading]:
 
     Args:
         path: The file.
-        own: What fields mean by the user's own word.
+        own: Meanings of fields given by the user.
 
     Returns:
-        Its runs: several in a chart of several.
+        Its runs; a chart may have several.
 
     Raises:
-        UserError: It cannot be read, has no column of steps or not that of its trainer, was
-            averaged, or breaks a rule of `rows`.
+        UserError: It cannot be read, lacks a step column or its trainer's own, was averaged, or
+            breaks a rule of `rows`.
     """
     text = read_text(path)
     if text.lstrip().startswith("{"):
@@ -82,12 +82,12 @@ def read_wandb(path: Path, own: Mapping[str, Meaning]) -> list[Reading]:
 
 
 def has_steps(header: Sequence[str]) -> bool:
-    """Whether the first line of a CSV file is that of an export."""
+    """Whether a CSV header belongs to an export."""
     return any(name in header for name in STEPS)
 
 
 def first_row(text: str) -> list[str]:
-    """The cells of the first line of a CSV file; none if it is no such line."""
+    """The cells of a CSV file's first line; empty if it is not a CSV line."""
     try:
         return next(csv.reader(io.StringIO(text), strict=True), [])
     except csv.Error:
@@ -106,22 +106,22 @@ def _reading(
 
     Args:
         path: The file.
-        own: What fields mean by the user's own word.
+        own: Meanings of fields given by the user.
         run: The run's name.
-        step: The column of steps.
-        names: Names of numbers by the columns of this run.
+        step: The step column.
+        names: Names of numbers by this run's columns.
         lines: All lines, with their numbers.
     """
     collector = RowCollector(path, "wandb", own)
     for number, cells in lines:
-        # A chart has columns of other runs; a history may have new names in every line.
+        # A chart has columns of other runs, and a history may have new names in every line.
         columns = names if len(names) <= len(cells) else cells
         values = {
             names[column]: cells[column]
             for column in columns
             if column in names and column in cells and column != step and column not in _OF_WANDB
         }
-        # A call of `log` without the trainer's step says nothing that could be placed.
+        # A call of `log` without the trainer's step cannot be placed.
         said = {name: value for name, value in values.items() if value is not None}
         if not said:
             continue
@@ -139,7 +139,7 @@ def _reading(
 
 
 def _check_placed(path: Path, step: str, runs: Mapping[str, Mapping[str, str]]) -> None:
-    """Calls of `log` are not updates where one trainer's step is known to take several."""
+    """Refuse to count calls of `log` as updates for a trainer that makes several per step."""
     for names in runs.values():
         for column, name in names.items():
             if is_of_transformers(name):
@@ -163,7 +163,7 @@ def _json_lines(path: Path, text: str) -> Iterator[tuple[int, Cells]]:
         yield (
             number,
             {
-                # The public API hands out what is not finite as text.
+                # The public API returns non-finite values as text.
                 name: text_value(value) if value in _NOT_FINITE else json_value(value)
                 for name, value in fields.items()
             },
@@ -229,7 +229,7 @@ def _same(value: Value, low: Value, high: Value) -> bool:
 
 
 def _chart_runs(columns: Sequence[str]) -> dict[str, dict[str, str]] | None:
-    """Names of numbers by column for each run of a chart; None if it is the history of one run."""
+    """Names of numbers by column for each run of a chart; None for the history of one run."""
     plain = [name for name in columns if not name.endswith((_LOW, _HIGH))]
     if not plain or not all(_BETWEEN in name for name in plain):
         return None
