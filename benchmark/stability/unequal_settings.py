@@ -88,9 +88,9 @@ def _method(start: Start) -> list[Any]:
 
 
 def _settings(start: Start) -> dict[str, Any]:
-    """All that can move a result and is not the method's, by dotted name."""
+    """All settings that can affect a result and are not the method's, by dotted name."""
     found = flat(start.configuration)
-    # How long a run was decides its learning rates only on a schedule that ends with it.
+    # A run's length affects its learning rates only with a schedule that ends with it.
     apart = (*_APART, _UPDATES) if found.get(_SCHEDULE, "constant") == "constant" else _APART
     return {
         name: value
