@@ -123,7 +123,7 @@ def _mean_over_tasks(log: TrainingLog, name: str) -> Points:
 
 
 def _update_curves(updates: Sequence[Update], steps: Steps) -> dict[str, Points]:
-    """The numbers of all updates, in the order of `METRICS`; those of single tasks at the end."""
+    """The numbers of all updates, in the order of `METRICS`, then those of single tasks."""
     rows = [line.values for line in updates]
     shapes = set(map(tuple, rows))  # names in a line: only a few distinct sets
     everywhere = sorted(set.intersection(*map(set, shapes))) if rows else []
