@@ -1,8 +1,8 @@
 """The registry of tracks: `tracks/<name>.yaml`, pinned by `tracks/index.yaml`.
 
-A track (`benchmark.track_schema`) pins everything of a training run but the method, a recipe brings
-the method, and the track's rule the learning rate. `scripts/pin_tracks.py` rewrites the index after
-a file was edited on purpose.
+A track (`benchmark.track_schema`) pins everything of a training run but the method; a recipe
+provides the method, and the track's rule the learning rate. `scripts/pin_tracks.py` rewrites the
+index after an intended edit of a file.
 """
 
 from collections.abc import Mapping
@@ -37,11 +37,11 @@ RESULTS = Path(__file__).parents[1] / "results"
 INDEX = "index.yaml"
 RATES = "rates.yaml"
 _RESOLVED = ("format_penalty", "rollout.max_turns", "unit", "validation.panel")
-"""Settings whose null means "as the task has it", which a track says itself."""
+"""Settings whose null means the task's own value, and which a track states explicitly."""
 
 
 class Pin(Strict):
-    """What the index says of a track.
+    """The index entry of a track.
 
     Attributes:
         sha256: Its hash.
@@ -53,11 +53,11 @@ class Pin(Strict):
 
 
 class Rates(Strict):
-    """The tuned learning rates of a track's recipes, as a study found them.
+    """The learning rates of a track's recipes, tuned by a study.
 
     Attributes:
-        track: Hash of the track that they were tuned on.
-        rates: By recipe.
+        track: Hash of the track on which they were tuned.
+        rates: Learning rate by recipe.
         success: Success of the last rollouts of every rate's tuning run, by recipe and rate.
     """
 
@@ -74,10 +74,10 @@ def track_names() -> tuple[str, ...]:
 
 
 def read_index() -> Mapping[str, Pin]:
-    """Read what the index pins, by track.
+    """Read the index, by track.
 
     Raises:
-        UserError: The index is not one.
+        UserError: The file is not an index.
     """
     try:
         return TypeAdapter(dict[str, Pin]).validate_python(read_settings(TRACKS / INDEX))
@@ -89,7 +89,8 @@ def load_track(name: str) -> Track:
     """Read a track and check it against the index.
 
     Raises:
-        UserError: There is no such track (near matches are named), or its file was changed.
+        UserError: There is no such track (the message names close matches), or its file was
+            changed.
     """
     index = read_index()
     if name not in index:
@@ -118,10 +119,10 @@ def all_tracks() -> Mapping[str, Track]:
 
 
 def read_track(path: Path) -> Track:
-    """Read a track's file, whatever the index says of it.
+    """Read a track's file without checking the index.
 
     Raises:
-        UserError: It cannot be read or breaks the schema; the field is named.
+        UserError: It cannot be read or breaks the schema; the message names the field.
     """
     content = read_settings(path)
     if base := content.get("base"):
@@ -133,10 +134,10 @@ def read_track(path: Path) -> Track:
 
 
 def _varied(path: Path, base: str, content: Settings) -> Settings:
-    """The content of a track that varies another one.
+    """The content of a track that is a variant of another one.
 
     Raises:
-        UserError: The other one is not there, or varies a third one.
+        UserError: The other track is missing, or is itself a variant.
     """
     under = path.parent / f"{base}.yaml"
     if "/" in base or not under.exists():
@@ -144,7 +145,7 @@ def _varied(path: Path, base: str, content: Settings) -> Settings:
     shared = read_settings(under)
     if "base" in shared:
         raise UserError(f"{path}: base: {base} varies {shared['base']} itself; name that one")
-    # Another rule for the rate, or other tasks, replace the old ones whole.
+    # A different rate rule, or different tasks, replace the old ones completely.
     return {**deep_merge(shared, content), **{k: v for k, v in content.items() if k != "settings"}}
 
 
@@ -154,17 +155,17 @@ def resolve_on_track(track: Track, recipe: str, rate: float) -> "TrainConfig":
     Args:
         track: The track.
         recipe: Name of a shipped recipe, or a YAML file, whose name is the recipe's.
-        rate: Learning rate; one of the track's.
+        rate: Learning rate, one of the track's.
 
     Raises:
-        UserError: The recipe is unknown, is the user's own and sets what the track pins, or the
-            rate is not the track's.
+        UserError: The recipe is unknown, is a user's own recipe that sets what the track pins, or
+            the rate is not one of the track's.
     """
     return check(settings_on_track(track, recipe, rate), f"recipe {recipe} on track {track.name}")
 
 
 def settings_on_track(track: Track, recipe: str, rate: float) -> Settings:
-    """As `resolve_on_track`, before the schema has checked it: settings of the user's go on top.
+    """Like `resolve_on_track`, but unvalidated, so that user settings can be added.
 
     Raises:
         UserError: See `resolve_on_track`.
@@ -179,7 +180,7 @@ def settings_on_track(track: Track, recipe: str, rate: float) -> Settings:
             f"recipe {recipe} sets {', '.join(pinned)}, which track {track.name} "
             "pins: remove it from the recipe, or train without --track"
         )
-    # Of a shipped recipe the track has the last word: REINFORCE++ has its KL where all have theirs.
+    # The track overrides a shipped recipe: REINFORCE++ gets its KL where all others have theirs.
     method = {name: choice for name, choice in method.items() if name in METHOD}
     method = deep_merge(method, track.recipes.get(recipe, {}))
     pinned_settings = deep_merge(track.settings, track.added)
@@ -189,20 +190,20 @@ def settings_on_track(track: Track, recipe: str, rate: float) -> Settings:
 
 
 def read_rates(track: Track, results: Path | None = None) -> Mapping[str, float]:
-    """The tuned rates of shipped recipes, as a study has written them for this track's hash.
+    """The tuned rates of shipped recipes that a study wrote for this track's hash.
 
     Args:
         track: The track.
         results: Folder of the results of all tracks; None for the shipped one.
 
     Raises:
-        UserError: The file is not one, or has a rate that the track does not allow.
+        UserError: The file is not valid, or has a rate that the track does not allow.
     """
     return read_tuning(track, results or RESULTS).rates
 
 
 def read_tuning(track: Track, results: Path) -> Rates:
-    """The rates that a study has tuned on this track; none without a file for its hash.
+    """The rates that a study tuned on this track; empty without a file for its hash.
 
     Args:
         track: The track.
@@ -241,7 +242,7 @@ def rates_text(
 
 
 def pinned_index() -> dict[str, Pin]:
-    """The index of the tracks as their files are now; measurements of changed ones are dropped.
+    """The index of the current track files, without measurements of changed ones.
 
     Raises:
         UserError: A file is not a track, lacks a setting, or leaves one to the task.
@@ -265,7 +266,7 @@ def index_text(index: Mapping[str, Pin]) -> str:
 
 
 def _check_complete(path: Path, track: Track) -> None:
-    """Check that a track lists every setting that it pins, and no recipe that is not there.
+    """Check that a track lists every setting that it pins, and only existing recipes.
 
     Raises:
         UserError: It does not.
@@ -283,7 +284,7 @@ def _check_complete(path: Path, track: Track) -> None:
     if missing:
         defaults = ", ".join(f"{name} ({wanted[name]})" for name in missing)
         raise UserError(f"{path}: settings lack {defaults}; a track needs all of them")
-    # Which panel a task plays by default depends on the data that is there.
+    # A task's default panel depends on the available data.
     alone = _RESOLVED if len(track.tasks) == 1 else ("validation.panel",)
     left = [name for name in alone if given[name] is None]
     if left:

@@ -1,4 +1,4 @@
-"""Sweeps: tracks that vary one of them in its learning rate, and in other settings."""
+"""Sweeps: variants of a track with other learning rates, and other settings."""
 
 from collections.abc import Iterable
 
@@ -6,10 +6,10 @@ from benchmark.track_schema import FixedRate, Track
 
 
 def sweeps_of(tracks: Iterable[Track]) -> dict[str, tuple[Track, ...]]:
-    """The sweeps among some tracks: each track that others vary, and these, by its name.
+    """The sweeps among some tracks: each base track with its variants, by the base's name.
 
-    A sweep has several learning rates, each fixed. What trains and what is played is the same on
-    all of its tracks, so that only settings can move success.
+    A sweep has several learning rates, each fixed. Model and episodes are the same on all of its
+    tracks, so only settings can affect success.
     """
     tracks = list(tracks)
     families = {
@@ -25,12 +25,12 @@ def sweeps_of(tracks: Iterable[Track]) -> dict[str, tuple[Track, ...]]:
 
 
 def points_of_sweeps(tracks: Iterable[Track]) -> set[str]:
-    """Names of the tracks that are there to add a point to a sweep's curve."""
+    """Names of the tracks that exist to add a point to a sweep's curve."""
     return {track.name for _, *points in sweeps_of(tracks).values() for track in points}
 
 
 def _is_point(track: Track, base: Track) -> bool:
-    """Whether a track varies another one so that both are comparable."""
+    """Whether a track is a variant that is comparable with its base."""
     rates = all(isinstance(each.learning_rate, FixedRate) for each in (track, base))
     parts = [
         (each.init, each.tasks, each.task_settings, each.settings["validation"])

@@ -1,7 +1,7 @@
-"""Selects a recipe's learning rate on a track with a grid, by short tuning runs.
+"""Selects a recipe's learning rate on a track from a grid, with short tuning runs.
 
-Every rate of the grid is trained for a few updates on the rule's own seed, without a validation.
-Judged are the rollouts, never a panel: what is tuned is not what is reported.
+Every rate of the grid is trained for a few updates with the rule's own seed, without a validation.
+The criterion is rollout success, never a panel: the tuned quantity is not the reported one.
 """
 
 import statistics
@@ -17,11 +17,11 @@ from benchmark.stability.run_end import divergence
 from benchmark.track_schema import RateGrid
 
 TUNING: Final = "tuning"
-"""Folder of the tuning runs, in that of the run that they are for; runs may share another."""
+"""Folder of the tuning runs inside their run's folder, unless runs share another one."""
 
 
 def with_rate(config: TrainConfig, rate: float) -> TrainConfig:
-    """A configuration with another learning rate."""
+    """A configuration with a different learning rate."""
     optimization = config.optimization.model_copy(update={"learning_rate": rate})
     return config.model_copy(update={"optimization": optimization})
 
@@ -29,13 +29,13 @@ def with_rate(config: TrainConfig, rate: float) -> TrainConfig:
 def tuning_runs(
     run: TrainingRun, rule: RateGrid, folder: Path | None = None
 ) -> Mapping[float, TrainingRun]:
-    """The tuning runs that decide on a run's learning rate, by rate, ascending.
+    """The tuning runs that select a run's learning rate, by rate, ascending.
 
     Args:
         run: The run as its track pins it, at any rate.
-        rule: How the track chooses.
-        folder: Where they lie, one folder a rate. They do not depend on the run's seed, so that
-            seeds can share it; None for `TUNING` in the run's own.
+        rule: The track's rule.
+        folder: Their folder, with one subfolder per rate. They do not depend on the run's seed, so
+            seeds can share it; None for `TUNING` in the run's own folder.
     """
     place = folder or run.folder / TUNING
     found = {}
@@ -58,8 +58,8 @@ def tuning_runs(
 def tuning_success(run: TrainingRun, rule: RateGrid) -> float | None:
     """Mean success of the last rollouts of a tuning run; None if it is not finished.
 
-    A rollout of which no success was measured counts as 0, and so does a training that ended
-    because its steps were not finite.
+    A rollout without measured success counts as 0, and so does a training run that ended because
+    its steps were not finite.
 
     Raises:
         UserError: Its log cannot be read.
@@ -76,7 +76,7 @@ def tuning_success(run: TrainingRun, rule: RateGrid) -> float | None:
 
 
 def updates_left(run: TrainingRun, rule: RateGrid) -> int:
-    """Updates of a tuning run that are still to be made, by its log.
+    """Remaining updates of a tuning run, according to its log.
 
     Raises:
         UserError: Its log cannot be read.
@@ -90,12 +90,12 @@ def updates_left(run: TrainingRun, rule: RateGrid) -> int:
 
 
 def best_rate(successes: Mapping[float, float]) -> float:
-    """The rate with the highest success; of equals the lowest."""
+    """The rate with the highest success; for ties, the lowest."""
     return min(successes, key=lambda rate: (-successes[rate], rate))
 
 
 def is_of(log: TrainingLog, run: TrainingRun) -> bool:
-    """Whether a log is that of a tuning run: same configuration, init, seed and plug-ins."""
+    """Whether a log belongs to a tuning run: same configuration, init, seed and plug-ins."""
     start = log.start
     mine = run.configuration, run.init.identity.sha256, run.seed, run.plugins
     return (start.configuration, start.init.sha256, start.seed, start.plugins) == mine
