@@ -1,1 +1,1 @@
-"""The content that tabs show: ranks, comparisons, columns, numbers as text."""
+"""The content of tabs: ranks, comparisons, columns, numbers as text."""

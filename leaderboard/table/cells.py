@@ -1,7 +1,7 @@
-"""Numbers and texts as people read them, and as a spreadsheet may have them.
+"""Formats numbers and texts for display and for spreadsheets.
 
-Nothing here is HTML or Markdown: texts come out on one line with every hidden character visible,
-and whoever puts them into a page escapes them there.
+Nothing here is HTML or Markdown: texts become one line with every hidden character visible, and
+pages have to escape them.
 """
 
 import csv
@@ -19,22 +19,22 @@ INFINITE: Final = "\u221e"
 _MINUS: Final = "\u2212"
 _NOISE: Final = 1e-12
 _FORMULA: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "|", "%")
-"""What a text begins with that a spreadsheet takes for a formula or a command."""
+"""Beginnings of a text that a spreadsheet interprets as a formula or a command."""
 
 Cell = str | float | int | None
 
 
 def text(value: str | None) -> str:
-    """A foreign text: one line, everything visible; a dash for none."""
+    """An untrusted text on one line with everything visible; a dash for None."""
     return on_one_line(value) if value else UNKNOWN
 
 
 def number(value: float | None, unit: str) -> str:
-    """A number in its unit, which is named elsewhere; shares in percent.
+    """Format a number without its unit; shares in percent.
 
     Args:
-        value: None and NaN are unknown, infinities are not.
-        unit: As in `Column.unit`.
+        value: The number; None and NaN are unknown, infinities are not.
+        unit: See `Column.unit`.
     """
     if value is None or math.isnan(value):
         return UNKNOWN
@@ -47,27 +47,27 @@ def number(value: float | None, unit: str) -> str:
     if unit in ("count", "place"):
         return f"{value:,.0f}"
     if 0 < abs(value) < _NOISE and unit != "ratio":
-        # What is that small is how sums were rounded, and no digit of it is a measurement.
+        # Such small numbers only reflect how sums were rounded.
         return "<1e-12" if value > 0 else f">{_MINUS}1e-12"
     return _signed(f"{value:.2f}" if unit == "ratio" else f"{value:.3g}")
 
 
 def percent(share: float) -> str:
-    """A share in percent with one decimal, never rounded onto 0 or 100."""
+    """A share in percent with one decimal, never rounded to 0 or 100."""
     return _signed(percent_digits(share))
 
 
 def interval(
     value: float | None, low: float | None, high: float | None, sign: Literal["", "%"] = ""
 ) -> str:
-    """A share with its interval in percent, such as `62.4 [56.3, 68.1]`; `sign` is the value's."""
+    """A share with its interval in percent: `62.4 [56.3, 68.1]`; `sign` follows the value."""
     if value is None or math.isnan(value) or low is None or high is None:
         return UNKNOWN
     return f"{percent(value)}{sign} [{percent(low)}, {percent(high)}]"
 
 
 def points(found: Interval | None) -> str:
-    """A difference of success in points with its interval, such as `+3.1 [+0.2, +6.0]`."""
+    """A difference of success in percentage points with its interval: `+3.1 [+0.2, +6.0]`."""
     if found is None:
         return UNKNOWN
     value, low, high = (signed(100 * end) for end in (found.value, found.low, found.high))
@@ -81,7 +81,7 @@ def signed(value: float) -> str:
 
 
 def rank(first: float | None, last: float | None) -> str:
-    """A rank: one place, or the range of places that noise leaves open."""
+    """A rank: one place, or the range of places consistent with the data."""
     if first is None or last is None or math.isnan(first):
         return UNKNOWN
     return f"{first:.0f}" if first == last else f"{first:.0f}{UNKNOWN}{last:.0f}"
@@ -94,7 +94,7 @@ def _signed(shown: str) -> str:
 
 
 def _size(value: float) -> str:
-    """A number of weights, to three digits."""
+    """A number of weights with three digits."""
     for step, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K")):
         if value >= step * 0.9995:
             return f"{float(f'{value / step:.3g}'):g}{letter}"
@@ -102,10 +102,10 @@ def _size(value: float) -> str:
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
-    """A CSV file (RFC 4180) that no spreadsheet executes anything of.
+    """A CSV file (RFC 4180) from which spreadsheets execute nothing.
 
-    A text that begins like a formula, be it after blanks, gets an apostrophe in front. Numbers are
-    written in full, an infinite one as `inf`, an unknown one as nothing.
+    A text that begins like a formula, even after blanks, gets a leading apostrophe. Numbers are
+    written in full, infinite ones as `inf`, unknown ones as empty cells.
 
     Args:
         header: Names of the columns.

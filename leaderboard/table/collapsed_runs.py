@@ -1,8 +1,8 @@
-"""All training runs of a board that collapsed, and which signal moved before they did.
+"""All collapsed training runs of a board, and which signals moved before the collapse.
 
-Smoothing delays a collapse: what moves between the first validation that shows the loss (the fall,
-`benchmark.stability.collapse.fall_step`) and the collapse warns of nothing. So only moves before
-the fall count, as in `benchmark.stability.early_warning`.
+Smoothing delays a collapse: a signal that moves between the first validation that shows the loss
+(the fall, `benchmark.stability.collapse.fall_step`) and the collapse gives no warning. So only
+moves before the fall count, as in `benchmark.stability.early_warning`.
 """
 
 from collections import defaultdict
@@ -34,9 +34,9 @@ class CollapsedRun:
         curves: Its curves.
         step: The update at which it collapsed.
         fall: The update of the first validation that shows the loss, at most `step`.
-        moves: By signal of `SIGNALS` that could have moved before the fall: the update at which it
-            did; None if it did not. A signal is not there if the log does not have it, or if the
-            run fell no later than at the first update at which the signal is judged.
+        moves: For each of the `SIGNALS` that could have moved before the fall, the update at which
+            it did; None if it did not. A signal is absent if the log lacks it, or if the run fell
+            no later than at the first update at which the signal is judged.
     """
 
     row: BoardRow
@@ -53,21 +53,22 @@ class CollapsedRun:
 
 @dataclass(frozen=True, slots=True)
 class SignalSummary:
-    """One signal over all runs that collapsed.
+    """One signal over all collapsed runs.
 
     Attributes:
-        name: In `SIGNALS`.
-        known: Runs that collapsed in which it could have moved before their fall.
-        moved: Those in which it did.
-        first: Those in which nothing moved before it.
-        lead: Updates from its move to the fall, median over the runs in which it moved.
-        held: Runs that did not collapse, on tracks with such a run, in which it could have moved.
-        false_alarms: Those in which it moved all the same, each watched as long as the `known` runs
-            of its track (`benchmark.stability.early_warning.share_after`): a sum of shares.
-        matched: The `known` runs of tracks that also have `held` ones.
-        matched_moved: Those in which it moved.
-        expected: In how many of the `matched` it would have moved if it did so as often as in the
-            `held` runs of their tracks.
+        name: Its name in `SIGNALS`.
+        known: Number of collapsed runs in which it could have moved before the fall.
+        moved: Number of these in which it did.
+        first: Number of these in which nothing moved before it.
+        lead: Median updates from its move to the fall, over the runs in which it moved.
+        held: Number of runs without collapse, on tracks with `known` runs, in which it could have
+            moved.
+        false_alarms: Number of `held` runs in which it moved, each watched as long as the `known`
+            runs of its track (`benchmark.stability.early_warning.share_after`): a sum of shares.
+        matched: Number of `known` runs on tracks that also have `held` ones.
+        matched_moved: Number of these in which it moved.
+        expected: Number of `matched` runs in which it would have moved if it did so as often as in
+            the `held` runs of their tracks.
     """
 
     name: str
@@ -83,7 +84,7 @@ class SignalSummary:
 
     @property
     def margin(self) -> Interval | None:
-        """Share of `matched` runs that it moved before, minus the expected one, with its interval.
+        """Share of `matched` runs in which it moved, minus the expected share, with its interval.
 
         None without runs of both kinds on one track.
         """
@@ -95,7 +96,7 @@ class SignalSummary:
 
 @lru_cache(maxsize=8)
 def collapsed_runs(board: Board, protocol: str) -> tuple[CollapsedRun, ...]:
-    """The runs that collapsed, by entry and seed."""
+    """The collapsed runs, by entry and seed."""
     found = []
     for row in board.rows(protocol):
         event = Line(row, (), None).collapse
@@ -114,7 +115,7 @@ def collapsed_runs(board: Board, protocol: str) -> tuple[CollapsedRun, ...]:
 
 
 def _fall(curves: SeedCurves, collapse: int) -> int:
-    """The first validation that shows the loss; the collapse where the curve does not say."""
+    """The first validation that shows the loss; the collapse if the curve does not show it."""
     success = curves.of("success")
     if success is None or success.measured > len(success.steps):
         return collapse
@@ -123,7 +124,7 @@ def _fall(curves: SeedCurves, collapse: int) -> int:
 
 
 def _moves(curves: SeedCurves) -> dict[str, tuple[int, int | None]]:
-    """From when every signal is judged, and when it moved; without those that cannot be judged."""
+    """First judged update of every judged signal, and the update at which it moved."""
     moves = {}
     for name, kind in SIGNALS.items():
         series = curves.of(name)
@@ -137,15 +138,15 @@ def _moves(curves: SeedCurves) -> dict[str, tuple[int, int | None]]:
 
 @lru_cache(maxsize=8)
 def signal_summaries(board: Board, protocol: str) -> tuple[SignalSummary, ...]:
-    """Every signal over all runs; the one that tells most of a collapse comes first.
+    """Every signal over all runs, the most predictive first.
 
-    Those without anything to compare with come last.
+    Signals without a comparison come last.
 
-    A signal that moves in every run, such as a KL that grows with training, moves before every
-    collapse, too: runs that did not collapse say how much that means. They are watched as long as
-    those that did, since a longer run has more time to move in. The two kinds are compared within
-    tracks: what tells tracks apart would look like a warning. Runs with too few validations to show
-    that they have not collapsed are left out.
+    A signal that moves in every run, such as a KL that grows with training, also moves before every
+    collapse, so runs without collapse serve as controls. They are watched as long as the collapsed
+    ones, since a longer run has more time for a move. Both are compared within tracks: a signal
+    that only distinguishes tracks would look like a warning. Runs with too few validations to show
+    that they have not collapsed are excluded.
     """
     found = collapsed_runs(board, protocol)
     falls: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
@@ -196,7 +197,7 @@ def _most_telling_first(each: SignalSummary) -> tuple[bool, float, int]:
 
 
 def lost_level(board: Board, row: BoardRow, init: BoardRow | None) -> tuple[PanelKey, str] | None:
-    """A level that the init solves and that no seed of an entry does; None without one.
+    """A level that the init solves but no seed of an entry does; None if there is none.
 
     Args:
         board: The board.

@@ -1,6 +1,6 @@
-"""What every column of the board is, in one place: name, title, unit, text, and its value.
+"""Definitions of all board columns: name, title, unit, text, and value.
 
-A new column is one entry of `COLUMNS`: the page, its tooltips, the choice of columns and the CSV
+A new column is one entry of `COLUMNS`: the page, its tooltips, the column selection and the CSV
 file read it from there. A column has one unit.
 """
 
@@ -25,11 +25,11 @@ Group = Literal["entry", "success", "stability", "recipe", "proof"]
 Value = str | float | int | None
 
 STABILITY: Final = ("collapse_rate", "worst_seed", "max_drawdown", "retention", "mismatch_p95")
-"""Names of the columns of stability, in `DEFINITIONS`: those of `RecipeStability.columns`."""
+"""Names of the stability columns in `DEFINITIONS`: those of `RecipeStability.columns`."""
 MEDIANS: Final = ("max_drawdown", "retention", "mismatch_p95")
-"""Those of them that are a median over the seeds."""
+"""Those of them that are medians over the seeds."""
 NOISE: Final = {"mismatch_p95": 1e-9, "foreign_mismatch_p95": 1e-9}
-"""Numbers of a column, in its unit, below which they only say how sums were rounded."""
+"""Thresholds by column, in its unit, below which values only reflect how sums were rounded."""
 SUCCESS: Final = "success"
 """Name of the column with the mean over the chosen panels."""
 RANK: Final = "rank"
@@ -46,7 +46,7 @@ class Line:
     Attributes:
         row: The entry.
         panels: Panels whose success the table shows.
-        rank: Its rank on them; None for an entry that has none.
+        rank: Its rank on them; None if it has none.
     """
 
     row: BoardRow
@@ -55,35 +55,35 @@ class Line:
 
     @property
     def played(self) -> list[PanelNumbers]:
-        """Its numbers on those of the panels that it has played."""
+        """Its numbers on the panels that it has played."""
         return [numbers for key in self.panels if (numbers := self.row.panel(key)) is not None]
 
     @property
     def collapse(self) -> EventCount | None:
-        """How many of its training runs collapsed; None if no log can say."""
+        """How many of its training runs collapsed; None if no log shows it."""
         events = self.row.stability.events if self.row.stability else ()
         found = (event for event in events if event.name == "collapse" and event.known)
         return next(found, None)
 
     @property
     def unknown(self) -> int:
-        """Seeds of which nobody knows whether they collapsed, where the logs of others can say.
+        """Number of seeds for which collapse is unknown although other seeds' logs show it.
 
-        With too few validations, only a run that did collapse shows it: what is known of its seeds
-        says nothing of their share.
+        With too few validations, only a collapse shows: the known seeds then say nothing about the
+        share of collapses.
         """
         event, stability = self.collapse, self.row.stability
         return len(stability.seeds) - event.known if event and stability else 0
 
     @property
     def unjudged(self) -> str:
-        """Why nobody knows how many collapsed, and how many halved."""
+        """Why it is unknown how many collapsed, and how many halved."""
         why = self.row.stability.unjudged if self.row.stability else "no logs"
         return why + (f", {self.halved} halved" if self.halved else "")
 
     @property
     def halved(self) -> int:
-        """How many of the others ended at half of their best; 0 where nobody knows."""
+        """How many of the others ended at half of their best; 0 if unknown."""
         return len((self.row.stability.halved or ()) if self.row.stability else ())
 
 
@@ -92,16 +92,16 @@ class Column:
     """One column of the table.
 
     Attributes:
-        name: In the frame, in links and in the CSV file.
-        title: What the page calls it; unique among the columns of a table.
+        name: Its name in the frame, in links and in the CSV file.
+        title: Its title on the page; unique among the columns of a table.
         unit: Unit of its values in the frame; empty for a text.
-        text: What it says, for people.
-        value: Its value for an entry; None is unknown.
-        better: Which values are better; None where neither is.
-        group: What it is about.
-        usual: The page shows it if nobody says otherwise.
-        beside: Numbers that belong to it: the frame has them as `<name>:<first>`, in the unit that
-            stands second, or in the column's own where that is empty.
+        text: Its meaning, for readers.
+        value: Returns its value for an entry; None if unknown.
+        better: Which values are better; None if neither.
+        group: Its subject.
+        usual: Whether the page shows it by default.
+        beside: Additional numbers: the frame has them as `<name>:<first item>`, in the unit given
+            second, or in the column's own unit if that is empty.
     """
 
     name: str
@@ -116,21 +116,21 @@ class Column:
 
     @property
     def interval(self) -> bool:
-        """Whether the frame has the ends of an interval beside it."""
+        """Whether the frame also has the ends of its interval."""
         return self.beside[:1] != () and self.beside[0][0] == "low"
 
     @property
     def is_success(self) -> bool:
-        """Whether it is a success rate with its interval, which is always shown, as a picture."""
+        """Whether it is a success rate with its interval, which is always shown as a picture."""
         return self.interval and self.name != DEPENDABLE
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Its own name in the frame, and those of what is beside it."""
+        """Its own name in the frame, and those of its additional numbers."""
         return self.name, *(f"{self.name}:{suffix}" for suffix, _, _ in self.beside)
 
     def cells(self, line: Line) -> dict[str, Value]:
-        """What the frame holds of an entry, by `names`."""
+        """An entry's values in the frame, by `names`."""
         values = [self.value(line), *(value(line) for _, _, value in self.beside)]
         return dict(zip(self.names, values, strict=True))
 
@@ -141,9 +141,9 @@ def is_noise(name: str, values: Iterable[float]) -> bool:
 
 
 def success_of(row: BoardRow, panels: Sequence[PanelKey]) -> Interval | None:
-    """Mean success over panels with its interval over episodes and, of several seeds, seeds.
+    """Mean success over panels with its interval over episodes and, if several, seeds.
 
-    None unless all of them were played.
+    None unless all panels were played.
     """
     played = [numbers for key in panels if (numbers := row.panel(key)) is not None]
     if not played or len(played) < len(panels):
@@ -152,10 +152,10 @@ def success_of(row: BoardRow, panels: Sequence[PanelKey]) -> Interval | None:
 
 
 def dependable_of(row: BoardRow, panels: Sequence[PanelKey]) -> Interval | None:
-    """Mean dependable success over panels; None unless it is known of all of them.
+    """Mean dependable success over panels; None unless it is known for all of them.
 
-    The ends are means, too: all panels have the same seeds and collapses, so that what is not known
-    of one is not known of the others.
+    The ends are means, too: all panels have the same seeds and collapses, so their uncertainties
+    are shared.
     """
     played = [numbers for key in panels if (numbers := row.panel(key)) is not None]
     known = [numbers.dependable for numbers in played if numbers.dependable is not None]
@@ -169,7 +169,7 @@ def dependable_of(row: BoardRow, panels: Sequence[PanelKey]) -> Interval | None:
 
 
 def worst_of(row: BoardRow, panels: Sequence[PanelKey]) -> float | None:
-    """Success of the worst seed over panels, of the mean of each seed; None for a single seed."""
+    """Worst seed's mean success over panels; None for a single seed."""
     played = [numbers for key in panels if (numbers := row.panel(key)) is not None]
     seeds = [{each.seed: each.success for each in numbers.seeds} for numbers in played]
     if not seeds or len(played) < len(panels) or len(seeds[0]) < LEAST_SEEDS:
@@ -291,7 +291,7 @@ COLUMNS: Final = (
     Column("code", "code", "", "link to the code", lambda line: line.row.code),
     Column("paper", "paper", "", "link to the paper", lambda line: line.row.paper),
 )  # fmt: skip
-"""Every column but those of success, in the order of the table; success stands after `init`."""
+"""Every column but those of success, in the order of the table; success comes after `init`."""
 
 
 def panel_name(panel: PanelFacts) -> str:
@@ -303,7 +303,7 @@ def columns_of(panels: Iterable[PanelFacts]) -> tuple[Column, ...]:
     """All columns of a table over some panels, in order.
 
     Args:
-        panels: At least one. The mean has a column of its own where there are several.
+        panels: At least one. If there are several, the mean has its own column.
     """
     chosen = list(panels)
     success = [

@@ -1,19 +1,19 @@
-"""Which choice helps: recipes that differ in one of the four dimensions alone, against each other.
+"""Which choice helps: compares recipes that differ in only one of the four dimensions.
 
 Two entries are a pair for a dimension if they trained from the same init of the same base model,
-and their configurations are the same in all but that dimension and the learning rate, which may be
-tuned for each (`Choices.hashes`). Of several entries with all of that alike the one with most seeds
-counts, and of these the oldest. Pairs on tracks of different kinds (`standard`, `stress`) are not
-averaged: what helps where training breaks can do nothing where it does not.
+and their configurations are equal except for that dimension and the learning rate, which may be
+tuned for each (`Choices.hashes`). Of several such entries the one with the most seeds counts, and
+of these the oldest. Pairs on tracks of different kinds (`standard`, `stress`) are not averaged: a
+choice that helps where training breaks may do nothing where it does not.
 
-What a choice adds to another one is the mean over their pairs of the difference of success. A pair
+The gain of a choice over another one is the mean difference of success over their pairs. One pair
 has the interval of `benchmark.stats.paired`, as on every other page; two pairs have the interval of
-their mean, taken as independent (`mean_of`). With three pairs or more what varies
-between them is known, and it is Student's t interval over the pairs.
+their mean, assumed independent (`mean_of`). With three or more pairs their variance is known, and
+the interval is Student's t interval over the pairs.
 
-A choice is compared with GRPO's own, and a masked clipping with the one without a mask. One that
-has no such pair is compared with the choice with which it has the most. Collapses are counted in
-the training runs of the pairs, so that both sides had the same setting.
+A choice is compared with GRPO's own, and a masked clipping with the same one without a mask. A
+choice without such a pair is compared with the choice with which it has the most. Collapses are
+counted in the training runs of the pairs, so that both sides had the same setting.
 """
 
 import math
@@ -36,9 +36,9 @@ BASELINE: Final = {
     "aggregation": "token-mean",
     "sampling": "plain",
 }
-"""GRPO's choices, which the paper starts from."""
+"""GRPO's choices, the paper's starting point."""
 LEAST_PAIRS: Final = 3
-"""Pairs from which on an interval is over pairs."""
+"""Minimum number of pairs for an interval over pairs."""
 PAPER: Final = "paper"
 OVER_PAIRS: Final = "over pairs (Student's t)"
 """Name of that interval."""
@@ -52,9 +52,9 @@ class Collapses:
 
     Attributes:
         happened: Seeds that collapsed.
-        known: Seeds whose logs can say.
+        known: Seeds whose logs show whether they collapsed.
         halved: Other seeds that ended at half of their best or below.
-        unknown: Seeds whose logs cannot say.
+        unknown: Seeds whose logs do not show it.
     """
 
     happened: int
@@ -65,18 +65,18 @@ class Collapses:
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """What one choice adds to another one.
+    """Gain of one choice over another.
 
     Attributes:
-        choice: The one; foreign text.
-        over: The other; foreign text.
-        kind: Of the pairs' tracks, such as `standard`; empty off tracks.
-        gains: Of each pair, success with the one minus success with the other, in [-1, 1].
-        gain: Their mean with its 95% interval; without one both ends are NaN.
+        choice: The choice; untrusted text.
+        over: The choice it is compared with; untrusted text.
+        kind: Kind of the pairs' tracks, such as `standard`; empty without a track.
+        gains: For each pair, success with `choice` minus success with `over`, in [-1, 1].
+        gain: Their mean with its 95% interval; both ends are NaN without an interval.
         method: Name of the interval.
-        seeds: Training runs with the one, and with the other.
-        collapses: Of the one, and of the other.
-        settings: In which settings the pairs were trained, in words, by name.
+        seeds: Number of training runs with `choice`, and with `over`.
+        collapses: Collapses with `choice`, and with `over`.
+        settings: Descriptions of the pairs' training settings, by name.
     """
 
     choice: str
@@ -96,9 +96,9 @@ class Dimension:
 
     Attributes:
         name: One of `DIMENSIONS`.
-        contrasts: Choices against each other, GRPO's own first, then by name.
-        alone: Choices that are in no contrast, by name.
-        unknown: Trained entries whose choice is not known.
+        contrasts: Comparisons of choices, GRPO's own first, then by name.
+        alone: Choices without a comparison, by name.
+        unknown: Number of trained entries whose choice is unknown.
     """
 
     name: str
@@ -116,7 +116,7 @@ def dimensions(
         board: The board.
         protocol: Name of the protocol.
         panels: Panels whose success counts, at least one; entries that have not played all of them
-            are not looked at.
+            are ignored.
         base: Only entries of this base model; None for all.
     """
     rows = [
@@ -155,10 +155,10 @@ def _dimension(
 
 
 def _names(rows: Sequence[BoardRow], name: str) -> dict[str, str]:
-    """What each entry's choice is called.
+    """Label of each entry's choice.
 
-    Of choices of one name, the constants that most entries have are meant by the name alone, and
-    others by a method that has them.
+    For choices with the same name, the plain name stands for the most common constants; others are
+    labeled with a method that uses them.
     """
     place = DIMENSIONS.index(name)
     found = {row.id: getattr(row.choices, name) for row in rows}
@@ -178,9 +178,9 @@ def _names(rows: Sequence[BoardRow], name: str) -> dict[str, str]:
 
 
 def _alike(rows: Sequence[BoardRow], name: str, names: dict[str, str]) -> list[dict[str, BoardRow]]:
-    """Entries of a track that differ in a dimension alone, by their choice in it.
+    """Entries of a track that differ only in one dimension, by their choice in it.
 
-    Of twins the first by `surest_first`.
+    Of duplicates, the first by `surest_first`.
     """
     place = DIMENSIONS.index(name)
     found: dict[tuple[str, ...], dict[str, BoardRow]] = {}
@@ -189,8 +189,8 @@ def _alike(rows: Sequence[BoardRow], name: str, names: dict[str, str]) -> list[d
         if not hashes or row.init is None:
             continue
         rest = hashes[:place] + hashes[place + 1 :]
-        # Two inits of one name are told apart by their weights, and tracks may differ in nothing
-        # but a fixed learning rate, which is not part of the method.
+        # Inits with the same name are distinguished by their weights, and tracks may differ only in
+        # a fixed learning rate, which is not part of the method.
         init = (row.base_model or "", init_of(row) or "", row.init.sha256 or "")
         alike = (row.track, *init, *rest)
         found.setdefault(alike, {}).setdefault(names[row.id], row)
@@ -200,7 +200,7 @@ def _alike(rows: Sequence[BoardRow], name: str, names: dict[str, str]) -> list[d
 def _chosen(
     order: Sequence[str], pairs: dict[tuple[str, str], list[_Pair]], name: str
 ) -> list[tuple[str, str]]:
-    """Which contrasts are shown: (choice, what it is compared with)."""
+    """The contrasts to show: (choice, choice that it is compared with)."""
     found: list[tuple[str, str]] = []
     shown: set[str] = {BASELINE[name]}
     for choice in order:
@@ -228,9 +228,9 @@ def _by_kind(pairs: Sequence[_Pair]) -> list[tuple[str, list[_Pair]]]:
 
 
 def kind_of(track: str) -> str:
-    """What tracks of several tasks have in common, such as `standard`; empty off tracks.
+    """The kind of a track, shared by tracks of several tasks, such as `standard`; may be empty.
 
-    Names are TASK-KIND, but for those of the paper's settings, which are paper-TASK.
+    Names are TASK-KIND, except for the paper's settings, which are paper-TASK.
     """
     first, _, rest = track.partition("-")
     return first if first == PAPER else rest
@@ -272,11 +272,10 @@ def _seeds(rows: Sequence[BoardRow]) -> int:
 
 
 def over_pairs(gains: Sequence[float]) -> Interval:
-    """Mean of pairs' gains with Student's t interval, inside of [-1, 1].
+    """Mean of pairs' gains with Student's t interval, within [-1, 1].
 
     Args:
-        gains: At least two. Where all are the same, nothing is known of how they vary: the ends are
-            NaN.
+        gains: At least two. If all are equal, their variance is unknown and the ends are NaN.
     """
     found = mean_interval(gains)
     if found.low == found.high:

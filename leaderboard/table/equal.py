@@ -17,13 +17,13 @@ class EqualMeans:
     """Mean success over the seeds of two entries.
 
     Attributes:
-        by: What is equal.
-        limit: How much of it: as much as the shortest of all training runs has.
+        by: The quantity that is equal.
+        limit: Its amount, that of the shortest training run.
         panel: `task/panel` of the validations.
-        first: A share.
-        second: A share.
-        difference: First minus second, with its interval; None if nobody knows how many episodes
-            the panel has.
+        first: Success rate of the first entry.
+        second: Success rate of the second entry.
+        difference: First minus second, with its interval; None if the panel's number of episodes is
+            unknown.
     """
 
     by: By
@@ -37,12 +37,12 @@ class EqualMeans:
 def equal_means(
     first: Sequence[SeedCurves], second: Sequence[SeedCurves], episodes: Mapping[str, int]
 ) -> tuple[EqualMeans, ...]:
-    """What can be said of two entries; nothing if they were not validated on one panel.
+    """Compare two entries; empty if they were not validated on the same panel.
 
     Args:
-        first: The training runs of one.
-        second: The training runs of the other.
-        episodes: How many a panel has, by `task/panel`.
+        first: Training runs of the first entry.
+        second: Training runs of the second entry.
+        episodes: Number of episodes by `task/panel`.
     """
     seeds = [*first, *second]
     panels = {seed.panel for seed in seeds}
@@ -63,7 +63,7 @@ def equal_means(
 
 
 def episodes_of(seeds: Sequence[SeedCurves]) -> float | None:
-    """Training episodes of an entry, mean over its seeds; None if the logs of some cannot say."""
+    """Mean training episodes over an entry's seeds; None if some logs do not show them."""
     found = [seed.of(EPISODES) for seed in seeds]
     known = [played.values[-1] for played in found if played is not None]
     return _mean(known) if known and len(known) == len(found) else None
@@ -74,7 +74,7 @@ def _mean(shares: Sequence[float]) -> float:
 
 
 def _progress(seed: SeedCurves) -> RunProgress | None:
-    """None for a training without validations, or with so many that the board thins them out."""
+    """A seed's progress; None without validations, or with so many that the board thins them."""
     success, played = seed.of("success"), seed.of(EPISODES)
     if success is None or len(success.steps) < success.measured or seed.last_step is None:
         return None

@@ -13,13 +13,13 @@ from leaderboard.board.rows import BoardRow, PanelKey, PanelNumbers
 
 @dataclass(frozen=True, slots=True)
 class DifferingEpisode:
-    """An episode that two entries did not play alike.
+    """An episode with different outcomes for two entries.
 
     Attributes:
         episode: Its id.
         category: Its category.
         first: Solved share of the first entry's plays.
-        second: Of the second one's.
+        second: Solved share of the second entry's plays.
     """
 
     episode: str
@@ -42,7 +42,7 @@ class EntryComparison:
 
     @property
     def difference(self) -> Interval:
-        """Of success, with its 95% interval; a tie if that contains 0."""
+        """Difference of success with its 95% interval; a tie if that contains 0."""
         return self.found.difference
 
 
@@ -67,13 +67,13 @@ def compare(
     """Compare two entries on a panel.
 
     Args:
-        board: Where they are.
+        board: The board.
         first: One entry.
-        second: Another one.
+        second: Another entry.
         key: The panel.
 
     Returns:
-        None if they have not both played it under one protocol.
+        The comparison; None unless both have played it under the same protocol.
     """
     one, other = side(board, first, key), side(board, second, key)
     facts = board.panel(first, key)

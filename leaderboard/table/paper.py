@@ -1,4 +1,4 @@
-"""The paper's gains over GRPO beside those of this board, and how far their orders agree."""
+"""The paper's gains over GRPO compared with this board's, and the agreement of their orders."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -17,14 +17,14 @@ from leaderboard.board.rows import OPEN, BoardRow, PanelKey, surest_first
 from leaderboard.table.paired import compare
 
 BASELINE: Final = "grpo"
-"""What gains are over, there and here."""
+"""The baseline of gains, in the paper and here."""
 PAPER_EPISODES: Final = 128
-"""Of which each success rate of the paper is the mean (`reference/notes.yaml`)."""
+"""Number of episodes behind each success rate of the paper (`reference/notes.yaml`)."""
 LEAST_SEEDS: Final = 3
 """Seeds of both methods without which no direction is judged, as the study has it of its claims.
 Without them a method has no place in the order."""
 LEAST_METHODS: Final = 4
-"""Methods, the baseline among them, without which an order says nothing: three agree in full by
+"""Minimum number of methods, including the baseline, for comparing orders: three agree fully by
 chance in 1 of 6 cases, four in 1 of 24.
 """
 
@@ -35,11 +35,11 @@ class Gain:
 
     Attributes:
         method: As the paper prints it.
-        paper: The paper's, which has no interval.
-        clear: Whether that is more than the noise of the paper's episodes (`PAPER_EPISODES`).
-        here: This board's, with its interval; None where it was not run, or GRPO was not.
+        paper: The paper's gain, which has no interval.
+        clear: Whether that exceeds the noise of the paper's episodes (`PAPER_EPISODES`).
+        here: This board's gain with its interval; None if the method or GRPO was not run.
         row: Its entry here; None if there is none.
-        seeds: Of its entry here or of GRPO's, whichever has fewer.
+        seeds: Number of seeds of its entry here or of GRPO's, whichever is smaller.
     """
 
     method: str
@@ -60,10 +60,10 @@ class TaskGains:
     """The methods on one task.
 
     Attributes:
-        panel: The panel that is compared here.
-        track: The track of the entries here; empty where none has both GRPO and another method.
-        gains: By the paper's gain, the largest first.
-        tau: Kendall's tau-b of the two orders, the baseline's zero among them; None with too few
+        panel: The panel compared here.
+        track: The track of the entries here; empty if none has both GRPO and another method.
+        gains: Gains, sorted by the paper's, the largest first.
+        tau: Kendall's tau-b of the two orders, including the baseline's zero; None with too few
             methods.
         p_value: Two-sided, of orders that have nothing to do with each other; None likewise.
         methods: In the orders, with the baseline.
@@ -118,7 +118,7 @@ def _of_task(board: Board, protocol: str, panel: PanelFacts) -> TaskGains:
 
 
 def agreement(gained: Sequence[Gain]) -> tuple[float | None, float | None, int]:
-    """Kendall's tau-b of the two orders, its p-value, and how many methods are in the orders.
+    """Kendall's tau-b of the two orders, its p-value, and the number of methods in the orders.
 
     The baseline is one of these. Methods with fewer than `LEAST_SEEDS` seeds are left out.
 
@@ -130,7 +130,7 @@ def agreement(gained: Sequence[Gain]) -> tuple[float | None, float | None, int]:
         return None, None, methods
     paper, here = zip(*pairs, (0.0, 0.0), strict=True)
     found = kendalltau(paper, here)
-    # All of one side equal: there is no order to agree with.
+    # If all values of one side are equal, there is no order to compare.
     if math.isnan(found.statistic):
         return None, None, methods
     return float(found.statistic), float(found.pvalue), methods
@@ -139,10 +139,10 @@ def agreement(gained: Sequence[Gain]) -> tuple[float | None, float | None, int]:
 def _track(
     board: Board, protocol: str, key: PanelKey, published: Collection[str]
 ) -> tuple[str, dict[str, BoardRow]]:
-    """The track that stands beside the paper, and its entry of each recipe (`surest_first`).
+    """The track to compare with the paper, and its entry of each recipe (`surest_first`).
 
-    The task's `standard` track, on which methods are meant to learn as the paper's did; without
-    GRPO there, the track with GRPO and most of the published recipes.
+    This is the task's `standard` track, designed for methods to learn as in the paper; without GRPO
+    there, the track with GRPO and the most published recipes.
     """
     tracks: dict[str, dict[str, BoardRow]] = {}
     for row in surest_first(board.rows(protocol)):

@@ -1,18 +1,18 @@
-"""Ranks, which are ranges: the places that noise leaves open to an entry.
+"""Ranks as ranges: the places of an entry that are consistent with the data.
 
-Every two entries that have played the same panels are compared with each other, episode by episode
-(`benchmark.stats.paired`). One is surely better where the 95% interval of their difference does
-not hold 0. An entry's places go from behind all that are surely better than it to before all that
-are surely worse: `2-5` says that one is better, that three are a tie with it, and all others are
-worse. Ranges overlap, since ties are not handed on: a tie with b, and b with c, leaves room for a
-to beat c.
+All pairs of entries that have played the same panels are compared, episode by episode
+(`benchmark.stats.paired`). One is significantly better if the 95% interval of their difference does
+not contain 0. An entry's range starts after all that are significantly better and ends before all
+that are significantly worse: `2-5` means that one is better, three are tied with it, and all others
+are worse. Ranges overlap, since ties are not transitive: a may tie with b, and b with c, while a
+beats c.
 
-Each interval is that of one comparison. Among many entries some differences will seem sure that are
-not: nothing is corrected for the number of comparisons.
+Each interval is that of one comparison. Among many entries some differences will be significant by
+chance: there is no correction for multiple comparisons.
 
-Filters move no rank: it is the entry's among all of its track that have played the same panels
-under the same protocol. What differs between tracks is more than the method. Inits, and runs on no
-track, are ranked among each other. Scripted policies have no rank; they mark floor and
+Filters do not affect ranks: an entry is ranked among all entries of its track that have played the
+same panels under the same protocol. More than the method differs between tracks. Inits, and runs
+without a track, are ranked among each other. Scripted policies have no rank; they mark floor and
 ceiling.
 """
 
@@ -30,16 +30,16 @@ from leaderboard.board.rows import BoardRow, PanelKey
 from leaderboard.table.paired import side
 
 RANKED: Final = ("trained",)
-"""Kinds of entries that are ranked; inits and scripted policies are references."""
+"""Kinds of ranked entries; inits and scripted policies are references."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """The places that an entry may have, from 1.
+    """The possible places of an entry, from 1.
 
     Attributes:
-        first: Behind all that are surely better.
-        last: Before all that are surely worse.
+        first: First place after all that are significantly better.
+        last: Last place before all that are significantly worse.
     """
 
     first: int
@@ -55,7 +55,7 @@ def ranks_of(better: npt.NDArray[np.bool_]) -> list[Rank]:
     """Ranks of n entries.
 
     Args:
-        better: (n, n) whether the row's entry is surely better than the column's.
+        better: (n, n) whether the row's entry is significantly better than the column's.
     """
     count = len(better)
     beaten_by, beats = better.sum(axis=0), better.sum(axis=1)
@@ -72,7 +72,7 @@ def ranks(board: Board, protocol: str, panels: tuple[PanelKey, ...]) -> Mapping[
         panels: At least one. Entries that have not played all of them have no rank.
 
     Returns:
-        By id.
+        Ranks by id.
     """
     tracks: dict[str, dict[str, list[Side]]] = {}
     for row in board.rows(protocol):

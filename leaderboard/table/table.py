@@ -1,22 +1,22 @@
-"""The table of a view: which entries, in which order, with which numbers; plain pandas.
+"""The table of a view as a plain pandas frame: its entries, their order and numbers.
 
     view = default_view(board)                 # leaderboard.table.view
     frame = table(board, view)                 # numbers as numbers, NaN where unknown
     shown(frame, columns(board, view))         # texts for the page, titles for names
     csv_of(frame, columns(board, view))        # the same for spreadsheets
 
-A frame is indexed by entry id. It has a column for each `columns.Column`, with these beside them:
-the ends of intervals `<name>:low` and `<name>:high`; `rank:last`, the last of the places that begin
+A frame is indexed by entry id. It has a column for each `columns.Column`, and additional ones: the
+ends of intervals `<name>:low` and `<name>:high`; `rank:last`, the last of the places that start
 with `rank`; and `collapse_rate:happened`, `collapse_rate:known` and `collapse_rate:halved`, in
-seeds. `success` is there always: the mean over the panels, which are of different tasks. Only
-entries that have played all of them have one. Success rates alone are averaged, never scores.
+seeds. `success` always exists: the mean over the panels, which belong to different tasks. Only
+entries that have played all of them have one. Only success rates are averaged, never scores.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pandas as pd  # type: ignore[import-untyped]  # it comes without types
+import pandas as pd  # type: ignore[import-untyped]  # it has no type hints
 
 from benchmark.stats.formatting import collapses_text
 from leaderboard.board.board import Board
@@ -52,11 +52,11 @@ def table(board: Board, view: BoardView) -> pd.DataFrame:
     """The entries of a view, in its order.
 
     Entries that have played none of its panels are left out. Ranks are by mean success over the
-    view's panels, or by one panel's where the view is sorted by that; no filter moves them.
+    view's panels, or by one panel's if the view is sorted by that; filters do not affect them.
 
     Raises:
-        UserError: The protocol, a panel or the column to sort by is unknown, or two panels are of
-            one task.
+        UserError: The protocol, a panel or the sort column is unknown, or two panels belong to the
+            same task.
     """
     panels = panels_of(board, view)
     known = {column.name: column for column in columns_of(panels)}
@@ -64,7 +64,7 @@ def table(board: Board, view: BoardView) -> pd.DataFrame:
         raise UserError(f"there is no column {view.sort!r}{suggestion(view.sort, tuple(known))}")
     rows = [row for row in board.rows(view.protocol) if wanted(row, view)]
     places = _ranks(board, view, panels)
-    # The mean is there for sorting even where it has no column of its own.
+    # The mean is needed for sorting even if it has no separate column.
     shown_columns = {SUCCESS: mean_column(panels)} | known
     lines = {}
     for row in rows:
@@ -79,24 +79,24 @@ def table(board: Board, view: BoardView) -> pd.DataFrame:
 
 
 def sorted_frame(frame: pd.DataFrame, by: str, descending: bool) -> pd.DataFrame:
-    """Sort a frame: texts in any case, infinities as numbers, what is unknown always last.
+    """Sort a frame: texts ignoring case, infinities as numbers, unknown values always last.
 
-    Equals stand in the order of mean success, and those without one in that of the mean over the
-    panels that they have played; of entries with equal success those that maintainers have re-run
-    come first, then the oldest. Scripted policies never stand between models: they come last.
+    Ties are sorted by mean success, or without one by the mean over the panels that were played;
+    for equal success, entries that maintainers have re-run come first, then the oldest. Scripted
+    policies always come last, after all models.
 
     Args:
         frame: The frame.
         by: Name of the column.
-        descending: The largest first.
+        descending: Whether the largest comes first.
     """
     frame = frame.sort_index(kind="stable")
     if "badges" in frame:
         frame = frame.sort_values("badges", key=_is_not_rerun, kind="stable")
-    # Panels are `task/panel`, and `task/panel:low` is the end of an interval.
+    # Panels are named `task/panel`; `task/panel:low` is the end of an interval.
     played = [name for name in frame if "/" in name and ":" not in name]
     if played:
-        # The rank is the mean's order: first is the highest.
+        # Ranks follow the mean: rank 1 has the highest.
         worst_first = (by == SUCCESS and not descending) or (by == RANK and descending)
         means = frame[played].mean(axis="columns")
         frame = frame.loc[means.sort_values(ascending=worst_first, kind="stable").index]
@@ -110,10 +110,10 @@ def sorted_frame(frame: pd.DataFrame, by: str, descending: bool) -> pd.DataFrame
 
 
 def shown(frame: pd.DataFrame, chosen: Sequence[Column]) -> pd.DataFrame:
-    """A frame as texts: columns by their titles, rows as they are.
+    """Format a frame as text, with column titles and unchanged rows.
 
     Args:
-        frame: Of `table`.
+        frame: A frame from `table`.
         chosen: Columns to show, in order.
     """
     texts = {column.title: _texts(frame, column) for column in chosen}
@@ -121,7 +121,7 @@ def shown(frame: pd.DataFrame, chosen: Sequence[Column]) -> pd.DataFrame:
 
 
 def csv_of(frame: pd.DataFrame, chosen: Sequence[Column]) -> str:
-    """A frame as a CSV file: the id first, numbers in full, units in the header."""
+    """A frame as CSV: the id first, numbers in full, units in the header."""
     heads, values = ["id"], [frame.index.tolist()]
     for column in chosen:
         units = [column.unit, *(unit or column.unit for _, unit, _ in column.beside)]
@@ -143,7 +143,7 @@ def _ranks(board: Board, view: BoardView, panels: Sequence[PanelFacts]) -> Mappi
 
 
 def _frame(lines: Mapping[str, Mapping[str, Any]], known: Sequence[Column]) -> Any:
-    """A frame with all columns of their types, be it without rows."""
+    """A frame with all columns in their types, even without rows."""
     index = pd.Index(list(lines), name="id", dtype="object")
     content = {
         name: pd.Series(
@@ -186,7 +186,7 @@ def _collapses(rate: float, happened: float, known: float, unknown: float, halve
 
 
 def _plain_cells(values: Any, whole: bool) -> list[cells.Cell]:
-    """A column's cells for a file; whole numbers without a point."""
+    """A column's cells for a file; integers without a decimal point."""
     found: list[cells.Cell] = values.tolist()
     if not whole:
         return found

@@ -1,4 +1,4 @@
-"""What somebody wants to see of the board: protocol, panels, filters, order."""
+"""A view of the board: protocol, panels, filters, order."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -19,26 +19,26 @@ BADGES: Final = (
     "first updates trained again",
     "rerun failed",
 )
-"""All badges that can be asked for."""
+"""All badges that can be filtered by."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoardView:
-    """One view of the board; what is empty or None restricts nothing.
+    """One view of the board; empty fields and None do not restrict it.
 
     Attributes:
         protocol: Name of the protocol.
-        panels: One of a task at most.
-        search: Words that must all be in an entry's texts, in any case.
+        panels: Panels, at most one per task.
+        search: Words that must all occur in an entry's texts, ignoring case.
         kinds: Kinds of entries: `policy`, `init`, `trained`.
         bases: Base models.
         inits: Names of inits; an entry of kind `init` counts as its own.
         badges: Badges that an entry must all have, from `BADGES`.
-        track: Name of the one track that is shown.
-        least_parameters: Fewest weights; leaves out entries that have none, as the next.
-        most_parameters: Most weights.
-        sort: Name of the column that it is sorted by.
-        reverse: The worse first, or texts from the end; what is unknown is last all the same.
+        track: Name of the only track shown.
+        least_parameters: Minimum number of weights; excludes entries without one, as does the next.
+        most_parameters: Maximum number of weights.
+        sort: Name of the sort column.
+        reverse: Whether the worst comes first, or texts are in reverse; unknown values stay last.
     """
 
     protocol: str
@@ -57,7 +57,7 @@ class BoardView:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What can be chosen in the filters: what some entry has, in the order of the page.
+    """The available filter values, each used by some entry, in the order of the page.
 
     Attributes:
         kinds: For `View.kinds`.
@@ -65,7 +65,7 @@ class Options:
         inits: For `View.inits`.
         badges: For `View.badges`.
         tracks: For `View.track`.
-        parameters: Fewest and most weights of all entries; None if none has any.
+        parameters: Minimum and maximum number of weights over all entries; None if there are none.
     """
 
     kinds: tuple[str, ...]
@@ -79,18 +79,18 @@ class Options:
 def default_view(board: Board, protocol: str | None = None) -> BoardView:
     """The view that a visitor sees first.
 
-    It has the built-in panels, if an entry with a rank has played all of them: then there are means
-    to sort by. Otherwise it has the one panel that most entries have played.
+    It has the built-in panels if a ranked entry has played all of them, so that there are means to
+    sort by. Otherwise it has the one panel that most entries have played.
 
     Args:
         board: The board.
         protocol: Name of the protocol; the newest by default.
 
     Returns:
-        The view. It has no panels, and its table no entries, only if nobody has played any.
+        The view. It has no panels, and its table no entries, only if no panel was played.
 
     Raises:
-        UserError: There is no such protocol; near matches are named.
+        UserError: There is no such protocol; the message names close matches.
     """
     found = board.protocol(protocol)
     if found is None:
@@ -109,7 +109,7 @@ def default_view(board: Board, protocol: str | None = None) -> BoardView:
 
 
 def options(board: Board, protocol: str | None = None) -> Options:
-    """What the entries of a protocol can be filtered by."""
+    """The available filter values for the entries of a protocol."""
     rows = board.rows(protocol)
     sizes = [row.parameters for row in rows if row.parameters is not None]
     badges = {badge for row in rows for badge in badges_of(row)}
@@ -124,11 +124,11 @@ def options(board: Board, protocol: str | None = None) -> Options:
 
 
 def panels_of(board: Board, view: BoardView) -> tuple[PanelFacts, ...]:
-    """What the panels of a view are, in its order.
+    """Facts about the panels of a view, in its order.
 
     Raises:
-        UserError: The protocol or a panel is unknown, or two panels are of one task: a mean over
-            them would count it twice.
+        UserError: The protocol or a panel is unknown, or two panels belong to the same task, which
+            a mean over them would count twice.
     """
     protocol = board.protocol(view.protocol)
     if protocol is None:
@@ -150,7 +150,7 @@ def panels_of(board: Board, view: BoardView) -> tuple[PanelFacts, ...]:
 
 
 def wanted(row: BoardRow, view: BoardView) -> bool:
-    """Whether an entry is in a view: it has played a panel of it and passes its filters."""
+    """Whether an entry is in a view: it has played one of its panels and passes its filters."""
     if not any(row.panel(key) for key in view.panels):
         return False
     if view.kinds and row.kind not in view.kinds:
@@ -204,7 +204,7 @@ def badges_of(row: BoardRow) -> tuple[str, ...]:
 
 
 def init_of(row: BoardRow) -> str | None:
-    """Name of the init that an entry started from, or is."""
+    """Name of the init that an entry started from, or that it is."""
     if row.kind == "init":
         return row.checkpoints[0].model.name
     return row.init.name if row.init else None
