@@ -1,1 +1,1 @@
-"""Studies: many training runs on tracks, started by one command and stored as small files."""
+"""Studies: many training runs on tracks, started with one command and stored as small files."""

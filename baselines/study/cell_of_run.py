@@ -22,14 +22,14 @@ from benchmark.versions import versions
 from tasks.errors import UserError
 
 EVALUATION: Final = "eval"
-"""Folder of the evaluation, in that of its run."""
+"""Folder of the evaluation, inside its run's folder."""
 
 
 def keep(cell: Cell, setting: StudySetting) -> Finished:
-    """Write the files of a cell whose run has come to its end.
+    """Write the files of a cell whose run is complete.
 
     Raises:
-        UserError: The run is not the cell's, is not whole, or the files cannot be written.
+        UserError: The run is not the cell's, is incomplete, or the files cannot be written.
     """
     folder, current_track = setting.folder(cell), setting.current_tracks[cell.track]
     evaluation = folder / EVALUATION

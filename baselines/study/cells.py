@@ -1,12 +1,12 @@
-"""Finished cells: the results of a training run, as small files that are committed one by one.
+"""Finished cells: the results of training runs, as small files that are committed individually.
 
     <results>/<track>/<recipe>-s<seed>.jsonl.zst            the training log
     <results>/<track>/<recipe>-s<seed>.episodes.jsonl.zst   the panel, played with the last weights
-    <results>/<track>/<recipe>-s<seed>.json                 facts; written last: it is there or not
-    <results>/<track>/init.*                                the same of the init, without a log
+    <results>/<track>/<recipe>-s<seed>.json                 facts; written last, atomically
+    <results>/<track>/init.*                                the same for the init, without a log
 
-A cell whose facts are there is finished, whatever machine made it. If its track or the protocol of
-its validations is not today's, it is outdated: it is named, and no number is taken from it.
+A cell with facts is finished, whichever machine made it. If its track or the protocol of its
+validations has changed since, it is outdated: it is reported, and none of its numbers are used.
 """
 
 import re
@@ -33,7 +33,7 @@ from tasks.texts import digest_text
 MAX_FACTS = 2**20
 MAX_EPISODES = 2**30
 MAX_LINE = 2**22
-"""Longest accepted sizes, in bytes: facts, records of a cell, one record."""
+"""Maximum sizes in bytes: facts, records of a cell, one record."""
 
 _Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Plays = Mapping[tuple[str, str], Mapping[str, bool]]
@@ -45,21 +45,20 @@ class CellFacts(Strict):
 
     Attributes:
         schema_version: Version of this schema.
-        track: The track as it was.
-        recipe: Name of the recipe; `init` where nothing was trained.
-        seed: Of the training.
-        learning_rate: That of the log; null without a training.
+        track: The track at the time of the run.
+        recipe: Name of the recipe; `init` if nothing was trained.
+        seed: Training seed.
+        learning_rate: Learning rate in the log; null without training.
         weights: Hash of the last model.
-        cpu_seconds: Processor time by step, over all sessions: `train`, `eval`, and `tune` where
-            this run made the tuning runs of its recipe. Work redone after a kill counts.
+        cpu_seconds: CPU time by step, over all sessions: `train`, `eval`, and `tune` if this run
+            made its recipe's tuning runs. Work repeated after a kill counts.
         log_bytes: Length of the training log, uncompressed; null without one.
         episodes_bytes: Length of the records, uncompressed.
         evaluation: `run.json` of the evaluation.
-        versions: Versions of this program, Python and the libraries that matter.
-        commit: Commit of the code that the run began with; null outside of a checkout, and where it
-            is not known. In older files, which have no `later_commits`: the commit that was there
-            when it had ended.
-        later_commits: Others that it went on with, in order, after it had been stopped.
+        versions: Versions of this program, Python and relevant libraries.
+        commit: Commit of the code at the start of the run; null outside a checkout, or if unknown.
+            In older files, without `later_commits`: the commit at the end of the run.
+        later_commits: Other commits with which it was resumed, in order.
     """
 
     schema_version: Literal[1] = 1
@@ -78,13 +77,13 @@ class CellFacts(Strict):
 
     @property
     def own_seconds(self) -> float:
-        """Processor time without the tuning, which serves all seeds of a recipe, in seconds."""
+        """CPU time in seconds without tuning, which serves all seeds of a recipe."""
         return sum(value for step, value in self.cpu_seconds.items() if step != "tune")
 
 
 @dataclass(frozen=True, slots=True)
 class CellFiles:
-    """Where the files of a cell are.
+    """Paths of a cell's files.
 
     Attributes:
         results: Folder of all results.
@@ -115,12 +114,12 @@ class CellFiles:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A cell whose files are there.
+    """A cell with existing files.
 
     Attributes:
-        place: Where.
-        facts: What its JSON file says.
-        log: Its training log; None of an init.
+        place: Their paths.
+        facts: Content of its JSON file.
+        log: Its training log; None for an init.
     """
 
     place: CellFiles
@@ -129,7 +128,7 @@ class Finished:
 
     @property
     def cell(self) -> Cell:
-        """Which cell it is."""
+        """The cell."""
         return self.place.cell
 
 
@@ -139,12 +138,12 @@ def init_cell(track: str) -> Cell:
 
 
 def stem(cell: Cell) -> str:
-    """What a cell's files are called."""
+    """The file name stem of a cell."""
     return INIT if cell.recipe == INIT else cell.stem
 
 
 def cells_there(results: Path, track: str) -> tuple[Cell, ...]:
-    """The trained cells of a track whose facts are in a folder of results, in order."""
+    """The trained cells of a track with facts in a results folder, in order."""
     named = (
         re.fullmatch(r"(.+)-s(\d{1,19})", path.stem) for path in results.glob(f"{track}/*.json")
     )
@@ -152,10 +151,10 @@ def cells_there(results: Path, track: str) -> tuple[Cell, ...]:
 
 
 def read_cell(results: Path, cell: Cell) -> Finished | None:
-    """Read a finished cell; None if its facts are not there.
+    """Read a finished cell; None if it has no facts.
 
     Raises:
-        UserError: A file is missing, damaged, or not of this cell.
+        UserError: A file is missing, damaged, or does not belong to this cell.
     """
     place = CellFiles(results, cell)
     if not place.facts.exists():
@@ -181,10 +180,10 @@ def read_cell(results: Path, cell: Cell) -> Finished | None:
 
 
 def read_plays(finished: Finished) -> Plays:
-    """What the last weights have solved.
+    """The episodes that the last weights solved.
 
     Raises:
-        UserError: The records are missing or damaged, or not one play of each episode.
+        UserError: The records are missing, damaged, or not exactly one play of each episode.
     """
     place, facts = finished.place, finished.facts
     with os_error_as(f"{place.episodes} cannot be read"):
@@ -202,12 +201,12 @@ def read_plays(finished: Finished) -> Plays:
 
 @lru_cache(maxsize=1024)
 def _solved(episodes: Path, size: int, stamp: int) -> Plays:
-    """What a file of records says of each episode, parsed once: pages and boards ask again.
+    """Whether each episode in a file of records was solved, cached for pages and boards.
 
     Args:
         episodes: The file.
         size: Bytes of its content.
-        stamp: When it was written: another file at the same place is another answer.
+        stamp: Its modification time, so that a replaced file is read again.
     """
     del stamp
     found: dict[tuple[str, str], dict[str, bool]] = {}
@@ -220,12 +219,12 @@ def _solved(episodes: Path, size: int, stamp: int) -> Plays:
 
 
 def outdated(facts: CellFacts, track_sha256: str, fingerprint: str) -> str | None:
-    """Why no number may be taken from a cell; None if all is as it is today.
+    """Why a cell's numbers may not be used; None if it is up to date.
 
     Args:
-        facts: Of the cell.
-        track_sha256: Hash of its track as it is now.
-        fingerprint: Protocol fingerprint of the track's validations as it is now.
+        facts: Facts of the cell.
+        track_sha256: Current hash of its track.
+        fingerprint: Current protocol fingerprint of the track's validations.
     """
     if facts.track.sha256 != track_sha256:
         return f"the track was {digest_text(facts.track.sha256)} and is {digest_text(track_sha256)}"
@@ -236,12 +235,12 @@ def outdated(facts: CellFacts, track_sha256: str, fingerprint: str) -> str | Non
 
 
 def write_cell(place: CellFiles, facts: CellFacts, run: Path, evaluation: Path) -> None:
-    """Keep a cell: log and records first, then the facts, each at once or not at all.
+    """Store a cell: log and records first, then the facts, each atomically.
 
     Args:
-        place: Where.
-        facts: What is known of it, with the sizes of both files.
-        run: Folder of the training; without a log for an init.
+        place: Paths of its files.
+        facts: Its facts, with the sizes of both files.
+        run: Folder of the training run; without a log for an init.
         evaluation: Run folder of the evaluation.
 
     Raises:
@@ -257,11 +256,11 @@ def write_cell(place: CellFiles, facts: CellFacts, run: Path, evaluation: Path) 
 
 
 def unpack(finished: Finished, folder: Path) -> tuple[Path, Path]:
-    """Write a cell of a training as the folders that it was made from.
+    """Restore the run folders from which a training run's cell was made.
 
     Args:
         finished: The cell.
-        folder: Where to; what is there is overwritten.
+        folder: The output folder; existing files are overwritten.
 
     Returns:
         The run folder of the evaluation, and the training log.

@@ -1,4 +1,4 @@
-"""How often chance alone gives as many collapsed runs: the exact tests of claims about collapse."""
+"""Probability of as many collapsed runs by chance: the exact tests of claims about collapse."""
 
 from fractions import Fraction
 from itertools import product
@@ -6,12 +6,11 @@ from math import ceil, comb, floor
 from typing import Final, NamedTuple
 
 RARE: Final = Fraction(1, 40)
-"""Chance of what decides such a claim, if nothing is behind it: 2.5% on either side, as with the
-intervals of other claims."""
+"""Significance level for such a claim: 2.5% on each side, as with the intervals of other claims."""
 
 
 def chance_of_half(count: int, runs: int) -> Fraction:
-    """Chance of at least so many collapsed of some runs, where every second one collapses."""
+    """Probability of at least `count` collapses among `runs` if half of all runs collapse."""
     return Fraction(sum(comb(runs, more) for more in range(count, runs + 1)), 2**runs)
 
 
@@ -19,10 +18,10 @@ class Counts(NamedTuple):
     """Collapsed runs of two methods on a track.
 
     Attributes:
-        collapsed: Of the first method.
-        runs: All of its runs.
-        other_collapsed: Of the second method.
-        other_runs: All of its runs.
+        collapsed: Collapsed runs of the first method.
+        runs: All runs of the first method.
+        other_collapsed: Collapsed runs of the second method.
+        other_runs: All runs of the second method.
     """
 
     collapsed: int
@@ -31,18 +30,18 @@ class Counts(NamedTuple):
     other_runs: int
 
     def swapped(self) -> "Counts":
-        """The second method first."""
+        """The counts with the methods swapped."""
         return Counts(self.other_collapsed, self.other_runs, self.collapsed, self.runs)
 
 
 def chance_of_more(*tracks: Counts) -> Fraction:
-    """Chance that at least so many of the collapsed runs of two methods are the first one's.
+    """Probability that at least this many of two methods' collapsed runs are the first one's.
 
-    Both are taken to collapse equally often on a track, on each as often as is found there: one
-    side of Fisher's exact test, over several tracks of its stratified form.
+    Under the null hypothesis both methods collapse equally often on a track, given its observed
+    total: a one-sided Fisher's exact test, stratified over several tracks.
     """
     ways = {0: Fraction(1)}
-    """Chance of each count of the first method's collapsed runs, over the tracks so far."""
+    """Probability of each number of the first method's collapsed runs, over the tracks so far."""
     for one in tracks:
         both, together = one.collapsed + one.other_collapsed, one.runs + one.other_runs
         own = {
@@ -60,7 +59,7 @@ def chance_of_more(*tracks: Counts) -> Fraction:
 
 
 def chance_text(*sides: Fraction) -> str:
-    """How rare the rarer side is, rounded so that it does not seem rarer."""
+    """Text with the smaller probability, rounded up so as not to exaggerate."""
     chance = min(sides)
     odds = 1 / chance
     if odds < 2:

@@ -1,4 +1,4 @@
-"""Claims that a study is to decide: a YAML file with the rule of each."""
+"""Claims that a study should decide: a YAML file with the rule of each."""
 
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -12,11 +12,11 @@ from tasks.errors import UserError, suggestion
 from tasks.strict import Strict, first_fault, read_yaml
 
 LEAST_SEEDS: Final = 3
-"""Seeds of every method without which nothing is decided."""
+"""Minimum seeds of every method for a decision."""
 LEAST_OF_ONE: Final = 6
-"""The same for collapses of one method: 5 of 5 happen 1 time in 32 where half of all collapse."""
+"""The same for collapses of one method: if half of all runs collapse, 5 of 5 do 1 time in 32."""
 LEAST_OF_TWO: Final = 4
-"""The same for those of two methods: of 3 and 3 seeds, chance picks one method's 1 time in 20."""
+"""The same for those of two methods: with 3 and 3 seeds, chance picks one method's 1 time in 20."""
 
 
 class Claim(Strict):
@@ -25,41 +25,41 @@ class Claim(Strict):
     It has one rule: `better`, `best`, `learns`, `compared`, or `collapses` and `holds`.
 
     Success is the track's score, the mean over its tasks. Methods are judged after equal updates,
-    as papers do; where they have not played equally much, their difference at equal episodes stands
-    beside it.
+    as in papers; if they have not played equally many episodes, their difference at equal episodes
+    is also given.
 
     Attributes:
-        claim: What is claimed, one sentence.
-        of: Whose claim it is; empty for one of the track's own.
-        track: Where.
+        claim: The claim in one sentence.
+        of: Its source; empty for one of the track's own.
+        track: The track.
         better: The first method ends higher than the second one. Reproduced if the interval of the
             difference is above 0, contradicted if it is below.
-        best: The method ends higher than every other one of the track. Reproduced if all
+        best: The method ends higher than every other method of the track. Reproduced if all
             differences are above 0, contradicted if one is below.
-        among: The others that `best` is compared with; if empty, all of the track.
-        learns: One of these methods gains on its init: that which gains most. Reproduced if it
-            gains `gain` and the interval is above `by`, contradicted if the interval is below
-            the larger of the two.
-            One method with all its seeds is enough to reproduce it.
-        gain: Least gain, a difference of success rates.
-        by: What the interval of the gain is above.
+        among: The methods that `best` is compared with; if empty, all of the track.
+        learns: The one of these methods with the largest gain improves on its init. Reproduced if
+            it gains `gain` and the interval is above `by`, contradicted if the interval is below
+            the larger of the two. One method with all its seeds is enough to reproduce it.
+        gain: Minimum gain, a difference of success rates.
+        by: Bound that the interval of the gain must exceed.
         compared: The method, trained on this track, is compared with the same method trained on
             the tracks of `against`. Reproduced if the interval of the difference is above `above`,
             contradicted if it is below.
-        against: Other tracks that have the panels of this one between them: one with all of them,
-            or one for each.
-        above: What the difference of success rates is above; -0.05 allows for a loss of 5 points.
-        at: Where methods are compared: at the end of their runs, or after the seconds of training
-            of the shortest one, which say something only of runs on equal machines.
-        collapses: More than half of the method's runs collapse. Alone: reproduced if as many
-            collapsed seeds are rare (`RARE`) where half collapse, contradicted if as few are.
+        against: Other tracks that together have the panels of this one: one with all of them, or
+            one for each.
+        above: Bound for the difference of success rates; -0.05 allows a loss of 5 points.
+        at: When methods are compared: at the end of their runs, or after the training seconds of
+            the shortest one, which are comparable only between equal machines.
+        collapses: More than half of the method's runs collapse. Alone: reproduced if at least this
+            many collapsed seeds are rare (`RARE`) when half collapse, contradicted if at most this
+            many are.
         holds: Fewer than half do, likewise. With both, more runs of the first method collapse
-            than of the second: reproduced if so large a share of the collapsed seeds being the
+            than of the second: reproduced if such a large share of the collapsed seeds being the
             first's is rare by chance (Fisher's exact test), contradicted if it is the second's.
-        also: Further tracks where `collapses` and `holds` are compared, runs with those of their
+        also: Further tracks for comparing `collapses` and `holds`, with runs compared within their
             own track; all tracks decide together.
-        post_hoc: The claim, its margin or the rule that its verdict rests on was written down when
-            its numbers were known.
+        post_hoc: The claim, its margin or the rule of its verdict was written when its numbers
+            were known.
     """
 
     claim: Annotated[str, Field(min_length=1, max_length=300)]
@@ -109,12 +109,12 @@ class Claim(Strict):
 
     @property
     def tracks(self) -> tuple[str, ...]:
-        """Where it is claimed."""
+        """The tracks of the claim."""
         return (self.track, *self.also)
 
     @property
     def least_seeds(self) -> int:
-        """Seeds of every method without which it is not decided."""
+        """Minimum seeds of every method for deciding it."""
         if self.collapses and self.holds:
             return LEAST_OF_TWO
         return LEAST_OF_ONE if self.collapses or self.holds else LEAST_SEEDS
@@ -128,12 +128,12 @@ class Claim(Strict):
 
 
 class Withdrawn(Strict):
-    """A claim that the study was to decide and no longer is.
+    """A withdrawn claim, which the study no longer decides.
 
     Attributes:
-        claim: What was claimed.
-        track: Where.
-        known: What its runs had shown by then.
+        claim: The claim.
+        track: The track.
+        known: Results of its runs at that time.
         why: Why it was withdrawn.
     """
 
@@ -144,13 +144,13 @@ class Withdrawn(Strict):
 
 
 class Pilot(Strict):
-    """A run that a track was designed by: claims about collapses are judged without it.
+    """A run that was used to design a track, and is excluded from claims about collapses.
 
     Attributes:
-        track: Where.
+        track: The track.
         recipe: Its method.
         seed: Its seed.
-        why: What it decided.
+        why: The design decision.
     """
 
     track: Word
@@ -163,9 +163,9 @@ class Claims(Strict):
     """A file of claims.
 
     Attributes:
-        claims: What is judged.
-        pilots: Runs that are left out of it where it is about collapses.
-        withdrawn: What no longer is: whoever reads the verdicts must know of it.
+        claims: The claims to judge.
+        pilots: Runs that are excluded from claims about collapses.
+        withdrawn: Withdrawn claims, which readers of the verdicts must know about.
     """
 
     claims: Annotated[tuple[Claim, ...], Field(max_length=1000, strict=False)] = ()
@@ -177,8 +177,7 @@ def read_claims(path: Path) -> Claims:
     """Read a file of claims.
 
     Raises:
-        UserError: It cannot be read, breaks the schema, or names a track or a recipe that is not
-            there.
+        UserError: It cannot be read, breaks the schema, or names an unknown track or recipe.
     """
     try:
         found = Claims.model_validate(read_yaml(path))

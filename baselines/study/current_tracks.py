@@ -21,11 +21,11 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class CurrentTrack:
-    """A track as it is today.
+    """A track in its current version.
 
     Attributes:
         track: The track.
-        validation: What its validations play.
+        validation: The plan of its validations.
     """
 
     track: Track
@@ -33,17 +33,17 @@ class CurrentTrack:
 
     @property
     def updates(self) -> int:
-        """Updates of a run."""
+        """Number of updates in a run."""
         return int(self.track.settings["optimization"]["updates"])
 
     @property
     def episodes_per_update(self) -> int:
-        """Episodes of an update without dynamic sampling."""
+        """Episodes per update without dynamic sampling."""
         rollout = self.track.settings["rollout"]
         return int(rollout["groups"]) * int(rollout["group_size"])
 
     def evaluation_options(self) -> list[str]:
-        """Options of `eval` that play what a validation plays."""
+        """Options of `eval` that reproduce a validation."""
         panels: list[str] = []
         for planned in self.validation.panels:
             panels += ["--task", f"{planned.protocol.task}/{planned.protocol.panel}"]
@@ -84,7 +84,7 @@ def current_tracks_of(
             )
             tasks = track.load_tasks()
             config = resolve_on_track(track, custom.recipe(recipe), track.learning_rate.rates[0])
-            # Refuses what cannot be trained; where weights start does not matter to that.
+            # This refuses configurations that cannot be trained, for which the init is irrelevant.
             nowhere = ModelSource(ModelIdentity(name=track.init.name, kind="init"), None)
             TrainingRun(recipe, config, tasks, nowhere, seed=0, folder=Path())
             if track_name in current_tracks or (unread and track_name in unread):
@@ -103,12 +103,12 @@ def current_tracks_of(
 def without_sweeps(
     found: Mapping[str, _T], current_tracks: Mapping[str, CurrentTrack]
 ) -> dict[str, _T]:
-    """What there is of each track, without points of sweeps.
+    """Values by track, without tracks that are points of sweeps.
 
-    They repeat their base's runs with one setting changed, so that they would count twice.
+    Those repeat their base's runs with one changed setting, and so would count twice.
 
     Args:
-        found: By track.
+        found: Values by track.
         current_tracks: The tracks.
     """
     points = points_of_sweeps(each.track for each in current_tracks.values())

@@ -1,4 +1,4 @@
-"""The methods that a study brings itself: recipe files with their plug-ins."""
+"""A study's own methods: recipe files with their plug-ins."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from tasks.strict import YAML
 from tasks.texts import digest_text
 
 _VERSION: Final = 8
-"""Digits of a hash that tell versions of a method apart."""
+"""Number of hash digits that identify a version of a method."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class CustomMethod:
     """A recipe that is not shipped, and its code.
 
     Attributes:
-        file: Of the recipe.
-        plugins: Loaded, by their names in a log.
+        file: The recipe's file.
+        plugins: Loaded plug-ins, by their names in a log.
         version: Digits that another content of these files does not have.
     """
 
@@ -59,7 +59,7 @@ class CustomMethods:
         return self.methods[name].code if name in self.methods else {}
 
     def stem(self, name: str, stem: str) -> str:
-        """A folder's name of a recipe's runs: each version of a custom method has its own."""
+        """Folder name of a recipe's runs, different for each version of a custom method."""
         return f"{stem}-{self.methods[name].version}" if name in self.methods else stem
 
     def options(self, name: str) -> list[str]:
@@ -69,10 +69,10 @@ class CustomMethods:
         return ["--recipe", self.recipe(name), *given]
 
     def changed(self, finished: Finished, track: Track) -> str | None:
-        """Why a finished run is not one of the method as it is now; None if it is.
+        """Why a finished run does not match the method's current version; None if it does.
 
         Args:
-            finished: The run; of recipes that are neither shipped nor these, nothing is known.
+            finished: The run; recipes that are neither shipped nor listed here are not checked.
             track: Its track.
 
         Raises:
@@ -92,7 +92,7 @@ class CustomMethods:
                 return f"plug-in {called} was {then} and is {today}"
         config = resolve_on_track(track, self.recipe(name), track.learning_rate.rates[0])
         method = config.model_dump(mode="json", include=set(METHOD))
-        # A log has a learner only where it is a custom one.
+        # A log contains a learner only if it is a custom one.
         logged = {"learner": None, **log.start.configuration}
         differing = [each for each in METHOD if each in logged and logged[each] != method.get(each)]
         return f"recipe {name} has another {' and '.join(differing)} now" if differing else None
@@ -102,11 +102,11 @@ SHIPPED_ONLY: Final = CustomMethods()
 
 
 def custom_methods(study: Study, file: Path) -> CustomMethods:
-    """Load the methods that a study file brings; its plug-ins are run.
+    """Load a study file's own methods, which runs its plug-ins.
 
     Args:
         study: Its content.
-        file: The study file; relative paths begin in its folder.
+        file: The study file; paths are relative to its folder.
 
     Raises:
         UserError: A recipe or a plug-in cannot be used.

@@ -1,4 +1,4 @@
-"""What a study has cost and will cost, from measured runs; what is not measured is a guess."""
+"""Past and future cost of a study, from measured runs; unmeasured costs are estimates."""
 
 import statistics
 from collections import defaultdict
@@ -16,18 +16,18 @@ from benchmark.track_schema import RateGrid
 from tasks.texts import counted
 
 RESAMPLED = 2.0
-"""Episodes of a recipe with dynamic sampling over those of one without, where no run has said: 34
-to 17 CPU seconds an update were measured for SAMPO and GSPO on Sokoban."""
+"""Assumed ratio of episodes with dynamic sampling to those without, if not measured: 34 to 17 CPU
+seconds per update were measured for SAMPO and GSPO on Sokoban."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeLeft:
-    """What is left to pay.
+    """Remaining cost.
 
     Attributes:
-        cpu_seconds: Processor time.
-        measured: Cells whose cost comes from a finished cell or the track's own measurement.
-        unknown: Cells of which nothing is known; they are not in the sum.
+        cpu_seconds: CPU time.
+        measured: Number of cells whose cost comes from a finished cell or the track's measurement.
+        unknown: Number of cells with unknown cost, which are not in the sum.
     """
 
     cpu_seconds: float
@@ -35,10 +35,10 @@ class TimeLeft:
     unknown: int
 
     def text(self, jobs: int) -> str:
-        """One line for people.
+        """One human-readable line.
 
         Args:
-            jobs: Runs at a time.
+            jobs: Number of concurrent runs.
         """
         if not self.measured and not self.unknown:
             return "only inits are left to be played, which takes minutes"
@@ -62,10 +62,10 @@ def estimate(
     """Estimate the cost of cells.
 
     Args:
-        cells: What is left; playing a panel with an init costs next to nothing.
-        finished: What was measured.
+        cells: Remaining cells; playing a panel with an init costs almost nothing.
+        finished: Measured cells.
         current_tracks: The tracks.
-        cpu_minutes: Measured cost of one run of each track, as its index has it.
+        cpu_minutes: Measured cost of one run of each track, from the index.
         custom: Methods that are not shipped.
     """
     tuned = {(each.cell.track, each.cell.recipe) for each in finished}
@@ -86,11 +86,11 @@ def estimate(
 def spent(
     finished: Sequence[Finished], current_tracks: Mapping[str, CurrentTrack]
 ) -> dict[str, float]:
-    """CPU seconds of finished cells by the tasks that they train, tuning and evaluation included.
+    """CPU seconds of finished cells by training tasks, including tuning and evaluation.
 
     Args:
-        finished: What there is.
-        current_tracks: The tracks; a track of several tasks counts for all of them together.
+        finished: The finished cells.
+        current_tracks: The tracks; a track with several tasks counts for all of them together.
     """
     seconds: dict[str, float] = defaultdict(float)
     for each in finished:
@@ -106,10 +106,10 @@ def cost(
     cpu_minutes: Mapping[str, float | None],
     custom: CustomMethods = SHIPPED_ONLY,
 ) -> float | None:
-    """CPU seconds that a cell will take, without tuning; None if nothing is known.
+    """CPU seconds that a cell will take, without tuning; None if unknown.
 
-    Those of the track's finished cells of the recipe; else of its other cells, and else of the
-    track as its index has it, times the episodes that the recipe plays relative to those.
+    Estimated from the track's finished cells of the recipe; else from its other cells, or else from
+    the index, scaled by the recipe's relative number of episodes.
     """
     own = [each for each in finished if each.cell.track == cell.track]
     same = [each for each in own if each.cell.recipe == cell.recipe]
@@ -132,7 +132,7 @@ def relative_episodes(
     current_tracks: Mapping[str, CurrentTrack],
     custom: CustomMethods = SHIPPED_ONLY,
 ) -> float:
-    """Episodes that a recipe plays over those that its track plans without dynamic sampling."""
+    """A recipe's episodes relative to its track's plan without dynamic sampling."""
     ratios = [
         episodes_of(each.log)
         / (len(each.log.updates) * current_tracks[each.cell.track].episodes_per_update)
@@ -146,7 +146,7 @@ def relative_episodes(
 
 
 def episodes_of(log: TrainingLog) -> int:
-    """Training episodes that a run has played."""
+    """Number of training episodes that a run has played."""
     return round(sum(line.values.get("rollout/episodes", 0.0) for line in log.updates))
 
 
@@ -158,7 +158,7 @@ def duration(seconds: float) -> str:
 
 
 def _tuning_share(current_track: CurrentTrack) -> float:
-    """Updates of the tuning runs over those of a run."""
+    """Updates of the tuning runs relative to those of a run."""
     rule = current_track.track.learning_rate
     return (
         len(rule.grid) * rule.updates / current_track.updates if isinstance(rule, RateGrid) else 0.0
@@ -166,7 +166,7 @@ def _tuning_share(current_track: CurrentTrack) -> float:
 
 
 def _dynamic(custom: CustomMethods) -> frozenset[str]:
-    """Recipes that draw again."""
+    """Recipes with dynamic sampling."""
     given = {name: custom.recipe(name) for name in (*names(RECIPES), *custom.methods)}
     found = {name: read_recipe(each).get("sampling") or {} for name, each in given.items()}
     return frozenset(name for name, sampling in found.items() if "dynamic" in sampling)

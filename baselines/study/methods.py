@@ -1,8 +1,8 @@
 """Results of the finished cells of a track: a method's success, gain and collapses.
 
 A track's score is the unweighted mean of success over its panels, one per task. Differences between
-methods, and between a method and the init, are those of `benchmark.stats.paired`: episode by
-episode over each panel, with the spread of the seeds.
+methods, and between a method and the init, are those of `benchmark.stats.paired`: paired by episode
+on each panel, including the variance between seeds.
 """
 
 import statistics
@@ -26,10 +26,10 @@ from benchmark.stats.intervals import Interval
 from benchmark.stats.paired import Side, score_difference
 
 BUSY, BUSY_ASYNC = 0.9, 1.1
-"""Processor time over wall time of a training that has not waited for cores; of one that plays
-while it learns."""
+"""Minimum ratio of CPU time to wall time for training that did not wait for cores, and the same for
+training that plays while it learns."""
 MEAN = "mean"
-"""Stands for the mean over tasks among them."""
+"""Stands for the mean over tasks in a list of tasks."""
 PanelKey = tuple[str, str]
 Sides = tuple[Side, ...]
 """Success on each of some panels, for comparisons of their mean."""
@@ -41,10 +41,10 @@ class RecipeRuns:
 
     Attributes:
         recipe: Its name.
-        planned: Seeds that the study wants.
-        runs: Finished cells of these, in the order of the seeds.
-        plays: What each run's last weights have solved.
-        curves: Of the training logs.
+        planned: Seeds that the study plans.
+        runs: Their finished cells, in the order of the seeds.
+        plays: Episodes that each run's last weights solved.
+        curves: Curves of the training logs.
     """
 
     recipe: str
@@ -59,7 +59,7 @@ class RecipeRuns:
         return tuple(run.log for run in self.runs if run.log is not None)
 
     def without(self, seed: int) -> "RecipeRuns":
-        """The same without one seed."""
+        """A copy without one seed."""
         kept = [run.cell.seed != seed for run in self.runs]
         of_logs = [run.cell.seed != seed for run in self.runs if run.log is not None]
         return replace(
@@ -78,42 +78,42 @@ class RecipeRuns:
 
     @property
     def collapsed(self) -> tuple[int, ...]:
-        """Updates after which runs have collapsed, of those that have.
+        """Updates after which runs collapsed, for those that did.
 
-        A run that ended before its time has collapsed: nobody knows what would have come.
+        A run that ended early counts as collapsed, since its further course is unknown.
         """
         updates = map(collapse_of, self.logs)
         return tuple(update for update in updates if update is not None)
 
     @property
     def unknown(self) -> int:
-        """Runs that have not collapsed as far as can be seen (`shows_collapse`)."""
+        """Number of runs without collapse that are too short to show one (`shows_collapse`)."""
         return sum(not shows_collapse(log) for log in self.logs)
 
     @property
     def halved(self) -> Mapping[int, tuple[str, ...]]:
-        """Seeds that end at half of their best validation, of 10% or more, and have not collapsed.
+        """Seeds that end at half of their best validation of at least 10%, but have not collapsed.
 
-        Of several tasks with those on which they do; `MEAN` is their mean.
-        Collapse is judged by a mean over several validations, which does not see a late loss.
+        With several tasks, each has the tasks on which it does; `MEAN` is their mean.
+        Collapse is judged by a mean over several validations, which misses a late loss.
         """
         found = {run.cell.seed: halved_of(run.log) for run in self.runs if run.log is not None}
         return {seed: where for seed, where in found.items() if where}
 
     @property
     def learning_rate(self) -> float | None:
-        """Of its runs: a track gives a recipe one."""
+        """Learning rate of its runs; a track gives a recipe only one."""
         return self.runs[0].facts.learning_rate if self.runs else None
 
     @property
     def cpu_minutes(self) -> float | None:
-        """Processor time of a run, tuning left out, mean."""
+        """Mean CPU time of a run, without tuning."""
         seconds = [run.facts.own_seconds for run in self.runs]
         return statistics.fmean(seconds) / 60 if seconds else None
 
     @property
     def busy(self) -> float:
-        """Processor time over wall time of the training that waited most for its cores."""
+        """Lowest ratio of CPU time to wall time over its training runs."""
         return min(
             run.facts.cpu_seconds["train"] / run.log.updates[-1].seconds_total
             for run in self.runs
@@ -122,17 +122,17 @@ class RecipeRuns:
 
     @property
     def busy_alone(self) -> float:
-        """What `busy` is at least on a machine without other work."""
+        """Minimum of `busy` on an otherwise idle machine."""
         first = self.logs[0].start.configuration
         return BUSY if first.get("rollout", {}).get("max_staleness") is None else BUSY_ASYNC
 
     @property
     def episodes(self) -> float | None:
-        """Training episodes of a run, mean."""
+        """Mean training episodes of a run."""
         return statistics.fmean(map(episodes_of, self.logs)) if self.logs else None
 
     def matrices(self, panels: Sequence[PanelKey]) -> list[Values]:
-        """(seeds, episodes) 1 for each episode of a panel that a run has solved, else 0."""
+        """(seeds, episodes) for each panel: 1 for each episode that a run solved, else 0."""
         played = [[plays[panel] for plays in self.plays] for panel in panels]
         return [
             np.array([[each[episode] for episode in sorted(each)] for each in runs], np.float64)
@@ -140,7 +140,7 @@ class RecipeRuns:
         ]
 
     def sides(self, panels: Sequence[PanelKey]) -> Sides | None:
-        """What its runs have solved of each panel; None without runs."""
+        """Success of its runs on each panel; None without runs."""
         if not self.plays:
             return None
         track = self.runs[0].cell.track
@@ -149,12 +149,12 @@ class RecipeRuns:
 
 @dataclass(frozen=True, slots=True)
 class EqualProgress:
-    """Methods after the same number of training episodes, or of seconds of training.
+    """Methods after the same number of training episodes or training seconds.
 
     Attributes:
-        limit: How many.
-        sides: Success of each method's runs there on each panel, by recipe; between two validations
-            interpolated.
+        limit: That number.
+        sides: Success of each method's runs there on each panel, by recipe, interpolated between
+            validations.
     """
 
     limit: int
@@ -168,10 +168,10 @@ class TrackResults:
     Attributes:
         track: Its name.
         panels: Its validation panels, (task, panel).
-        methods: By recipe, in the order of the study.
-        init: What the init solves; None if it was not played yet.
-        crossed: Methods are compared with the noise of single plays counted once
-            (`benchmark.stats.crossed`), where both have several seeds.
+        methods: Methods by recipe, in the order of the study.
+        init: Episodes that the init solves; None if it was not played yet.
+        crossed: Compare methods with the noise of single plays counted once
+            (`benchmark.stats.crossed`), if both have several seeds.
     """
 
     track: str
@@ -181,7 +181,7 @@ class TrackResults:
     crossed: bool = False
 
     def without(self, recipe: str, seed: int) -> "TrackResults":
-        """The same without a run, and without its method if no other one is planned."""
+        """A copy without a run, and without its method if no other run of it is planned."""
         if recipe not in self.methods:
             return self
         rest = {**self.methods, recipe: self.methods[recipe].without(seed)}
@@ -191,7 +191,7 @@ class TrackResults:
     def shows_collapses(self) -> bool:
         """Whether its runs are long enough to show that they have not collapsed.
 
-        The longest one counts: a run may end before its time.
+        The longest run counts, since a run may end early.
         """
         logs = (log for method in self.methods.values() for log in method.logs)
         return any(
@@ -203,33 +203,34 @@ class TrackResults:
         """Methods after as many training episodes as the shortest of their runs has played.
 
         Args:
-            panels: What is compared, of the track's.
-            recipes: Which methods; none for all.
+            panels: The track's panels to compare on.
+            recipes: The methods; empty for all.
 
         Returns:
-            None without runs, or if a log does not say how many episodes it has played.
+            The comparison; None without runs, or if a log does not show how many episodes were
+            played.
         """
         methods = {name: self.methods[name] for name in recipes or self.methods}
         return _at_equal("episodes", methods, panels, several=len(self.panels) > 1)
 
     def init_sides(self, panels: Sequence[PanelKey]) -> Sides | None:
-        """What the init has solved of each panel; None if it was not played."""
+        """Success of the init on each panel; None if it was not played."""
         if self.init is None:
             return None
         return tuple(_side([self.init[panel]]) for panel in panels)
 
     def gain(self, recipe: str, panels: Sequence[PanelKey]) -> Interval | None:
-        """Mean success of a method minus that of the init; None where either is missing."""
+        """Mean success of a method minus that of the init; None if either is missing."""
         return _difference(self.methods[recipe].sides(panels), self.init_sides(panels))
 
     def between(self, first: str, second: str, panels: Sequence[PanelKey]) -> Interval | None:
-        """Mean success of a method minus another one's; None where either is missing."""
+        """Mean success of a method minus another one's; None if either is missing."""
         return _between(self.methods[first], self.methods[second], panels, crossed=self.crossed)
 
     def between_at_equal_episodes(
         self, first: str, second: str, panels: Sequence[PanelKey]
     ) -> tuple[int, Interval] | None:
-        """The episodes, and the difference after them; None if they are those of whole runs."""
+        """The episodes, and the difference after them; None if these are the whole runs."""
         one, other = self.methods[first], self.methods[second]
         equal = self.at_equal_episodes(panels, first, second)
         if equal is None or one.episodes == other.episodes or len(equal.sides) < 2:
@@ -240,10 +241,10 @@ class TrackResults:
 def sides_on(
     recipe: str, tracks: Sequence[TrackResults], panels: Sequence[PanelKey]
 ) -> Sides | None:
-    """What a method has solved of each panel on the first of some tracks that has the panel.
+    """Success of a method on each panel, on the first of some tracks that has the panel.
 
     Returns:
-        None where no track has a panel, or there is no run on it.
+        The success; None if no track has one of the panels, or there is no run on that track.
     """
     sides: list[Side] = []
     for panel in panels:
@@ -261,16 +262,16 @@ def across_tracks(
     others: Sequence[TrackResults],
     panels: Sequence[PanelKey],
 ) -> Interval | None:
-    """Mean success of a method trained on one track minus that of the same one trained on others.
+    """Mean success of a method trained on one track minus that of the same method on others.
 
     Args:
         recipe: The method.
         results: The track.
-        others: Tracks that have these panels between them: one with all of them, or one for each.
-        panels: What is compared, of the track's.
+        others: Tracks that together have these panels: one with all of them, or one for each.
+        panels: The track's panels to compare on.
 
     Returns:
-        None where a panel is not theirs, or there is no run on one of them.
+        The difference; None if the others lack a panel, or there is no run on one of them.
     """
     own, theirs = (sides_on(recipe, tracks, panels) for tracks in ([results], others))
     if own is not None and theirs is not None and len(others) == 1:
@@ -287,10 +288,10 @@ def across_tracks_at_equal_seconds(
     Args:
         recipe: The method.
         results: A track.
-        other: Another one with the same panels.
+        other: Another track with the same panels.
 
     Returns:
-        None where there is no run on one of them.
+        Both; None if there is no run on one of them.
     """
     methods = {each.track: each.methods[recipe] for each in (results, other)}
     equal = _at_equal("seconds", methods, results.panels, several=len(results.panels) > 1)
@@ -303,13 +304,13 @@ def across_tracks_at_equal_seconds(
 def _at_equal(
     by: By, methods: Mapping[str, RecipeRuns], panels: Sequence[PanelKey], *, several: bool
 ) -> EqualProgress | None:
-    """Sides of some runs where all have spent as much as the shortest one.
+    """Success of runs at the cost of the shortest one.
 
     Args:
-        by: What is equal.
+        by: The quantity that is equal.
         methods: The runs of each side.
-        panels: What is compared.
-        several: Whether the runs were validated on several panels, whose names say the task, too.
+        panels: The panels to compare on.
+        several: Whether the runs were validated on several panels, whose names include the task.
     """
     runs = [log for method in methods.values() for log in method.logs]
     if not runs:
@@ -328,20 +329,20 @@ def _at_equal(
         shares = [[next(at) for _ in method.logs] for at in rates]
         if method.logs:
             sides[side] = tuple(map(Side.of_rates, shares, plays))
-    # The shortest run is the same one on all panels.
+    # The shortest run is the same on all panels.
     return EqualProgress(known[0].limit, sides)
 
 
 def results_of(
     track: str, panels: Sequence[PanelKey], cells: Sequence[Cell], finished: Sequence[Finished]
 ) -> TrackResults:
-    """Sort what is finished on a track by method.
+    """Group the finished cells of a track by method.
 
     Args:
         track: Name of the track.
         panels: Its validation panels.
-        cells: What the study wants of it.
-        finished: What there is, of any track.
+        cells: The study's cells on it.
+        finished: Finished cells of any track.
 
     Raises:
         UserError: A file is damaged.
@@ -361,28 +362,28 @@ def results_of(
 
 
 def collapse_of(log: TrainingLog) -> int | None:
-    """The update after which a run has collapsed, by its curve or by its end before its time."""
+    """The update after which a run collapsed, according to its curve or to its early end."""
     update = collapse_update(log)
     return log.updates[-1].update if update is None and early_stop(log) is not None else update
 
 
 def shows_collapse(log: TrainingLog) -> bool:
-    """Whether a log says if its run has collapsed.
+    """Whether a log is long enough to show whether its run collapsed.
 
-    With fewer validations than `MIN_EVALUATIONS`, it may have collapsed although nothing shows it.
+    With fewer validations than `MIN_EVALUATIONS`, a collapse may not show.
     """
     return collapse_of(log) is not None or len(judged_success(log)) >= MIN_EVALUATIONS
 
 
 def halved_of(log: TrainingLog) -> tuple[str, ...]:
-    """Tasks, or the mean over them, on which a run has `halved`; none of one that collapsed."""
+    """Tasks, or their mean, on which a run has `halved`; empty for a run that collapsed."""
     if collapse_of(log) is not None:
         return ()
     return tuple(panel.partition(".")[0] or MEAN for panel in halved_on(run_curves_of(log)))
 
 
 def _side(played: Sequence[Mapping[str, bool]], track: str = "") -> Side:
-    """What runs on a track have solved of a panel, of each whether it solved the episodes."""
+    """Success of runs on a panel, given whether each run solved each episode."""
     seeds = [statistics.fmean(map(float, each.values())) for each in played]
     plays = [[each[episode] for each in played] for episode in sorted(played[0])]
     return Side.of(plays, seeds, track)

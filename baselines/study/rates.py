@@ -1,7 +1,7 @@
 """Tuned learning rates of a study: one per track and recipe, shared by the seeds.
 
-Those of shipped recipes are kept beside the results. Those of a study's own recipes are read from
-their tuning runs, whose logs name the code that they belong to.
+Rates of shipped recipes are stored with the results. Rates of a study's own recipes are read from
+their tuning runs, whose logs name their code.
 """
 
 from pathlib import Path
@@ -18,14 +18,14 @@ from benchmark.track_schema import RateGrid
 from tasks.errors import UserError, os_error_as
 
 SHARED: Final = "tuning"
-"""End of the name of the folder that the tuning runs of a recipe's seeds are shared in."""
+"""Suffix of the folder with the tuning runs shared by a recipe's seeds."""
 
 
 def known_rate(cell: Cell, setting: StudySetting) -> float | None:
     """The learning rate of a run; None if it must be tuned first.
 
     Raises:
-        UserError: The file of the rates, or a log of a tuning run, is damaged.
+        UserError: The rates file, or the log of a tuning run, is damaged.
     """
     track = setting.current_tracks[cell.track].track
     rule = track.learning_rate
@@ -38,7 +38,7 @@ def known_rate(cell: Cell, setting: StudySetting) -> float | None:
 
 
 def share_tuning(cell: Cell, setting: StudySetting) -> None:
-    """Let a run's folder find the tuning runs that all seeds of its recipe share.
+    """Make the tuning runs shared by all seeds of a recipe available in a run's folder.
 
     Raises:
         UserError: It cannot be written.
@@ -54,9 +54,9 @@ def share_tuning(cell: Cell, setting: StudySetting) -> None:
 
 
 def tuning_commands(cell: Cell, setting: StudySetting) -> list[list[str]]:
-    """Arguments of `train` that make the tuning runs of a recipe that are not finished.
+    """Arguments of `train` for the unfinished tuning runs of a recipe.
 
-    What they set is what `tuning_runs` sets; `tuning_success` checks that it is.
+    They set the same as `tuning_runs`, which `tuning_success` checks.
     """
     rule = _grid(cell, setting)
     _, unfinished = _trials(cell, setting, rule)
@@ -75,7 +75,7 @@ def tuning_commands(cell: Cell, setting: StudySetting) -> list[list[str]]:
 
 
 def keep_rate(cell: Cell, setting: StudySetting) -> None:
-    """Write the rate that a shipped recipe's tuning runs have found beside those of others.
+    """Add the rate found by a shipped recipe's tuning runs to the rates file.
 
     Raises:
         UserError: A tuning run is not finished, or the file cannot be written.
@@ -104,7 +104,7 @@ def _grid(cell: Cell, setting: StudySetting) -> RateGrid:
 def _trials(
     cell: Cell, setting: StudySetting, rule: RateGrid
 ) -> tuple[dict[float, float], dict[float, TrainingRun]]:
-    """The tuning runs of a run's recipe, by rate: success of the finished ones, and the others.
+    """The tuning runs of a run's recipe, by rate: success of finished ones, and unfinished ones.
 
     Raises:
         UserError: A log cannot be read.

@@ -1,4 +1,4 @@
-"""Does the runs of a study: separate processes, some in parallel, resumed after a stop."""
+"""Executes the runs of a study in separate processes, some in parallel, resumed after a stop."""
 
 import contextlib
 import logging
@@ -29,23 +29,23 @@ from tasks.texts import counted
 OUTPUT: Final = "output.txt"
 _TUNE, _TRAIN, _EVAL = "tune", "train", "eval"
 _POLL, _SAVE = 0.2, 10.0
-"""Seconds between two looks at the processes, and between two savings of their processor time."""
+"""Seconds between checks of the processes, and between saves of their CPU time."""
 _GRACE: Final = 60.0
-"""Seconds that an evaluation has to end; each of its finished episodes is on disk."""
+"""Seconds for an evaluation to exit; its finished episodes are already on disk."""
 _SAME_SIGNAL: Final = 10.0
-"""Seconds within which a further SIGTERM or SIGHUP is the same: schedulers send several."""
+"""Seconds within which another SIGTERM or SIGHUP counts as the same: schedulers send several."""
 _FAILURES: Final = 2
-"""Runs that fail in a row on the same GPUs, after which others are preferred."""
+"""Consecutive failures on the same GPUs after which others are preferred."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class _Job:
-    """A cell that is being made.
+    """A cell in progress.
 
     Attributes:
-        slot: Number among those that are made at the same time.
+        slot: Its number among concurrent cells.
     """
 
     cell: Cell
@@ -60,12 +60,12 @@ class _Job:
 
     @property
     def cpu_seconds(self) -> dict[str, float]:
-        """Processor time by step, that of the running process included."""
+        """CPU time by step, including the running process."""
         before = self.cpu.get(self.step, 0.0)
         return self.cpu | {self.step: before + self.child.cpu_seconds}
 
     def save(self, pid: int | None, failure: str | None = None) -> None:
-        """Write down how the job stands."""
+        """Save the state of the job."""
         began = None if pid is None else process_start(pid)
         state = RunState(
             cpu_seconds=self.cpu_seconds,
@@ -79,11 +79,11 @@ class _Job:
 
 
 class _StopRequests:
-    """Ctrl-C, SIGTERM and SIGHUP while runs are made, as a context manager.
+    """Context manager that collects Ctrl-C, SIGTERM and SIGHUP during runs.
 
-    They are only noted, and heeded between two looks at the processes: an exception at any point
-    could fall between the start of a process and the note that it is there, which would then not be
-    waited for. Signals that are ignored stay so (`nohup`).
+    Signals are only recorded, and acted on between checks of the processes: an exception between
+    starting a process and recording it would leave it without a parent that waits. Ignored signals
+    stay ignored (`nohup`).
     """
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class _StopRequests:
             signal.signal(number, handler)
 
     def heed(self) -> None:
-        """Raise KeyboardInterrupt if there is a request that was not heeded before."""
+        """Raise KeyboardInterrupt if there is a new request."""
         if len(self._came) > self._heeded:
             self._heeded = len(self._came)
             raise KeyboardInterrupt
@@ -120,21 +120,21 @@ def run_cells(
     done: Callable[[Cell, Finished], None],
     failed: Callable[[Cell, str], None],
 ) -> None:
-    """Make cells that are not finished, in order.
+    """Run unfinished cells, in order.
 
-    Cells of one track and recipe wait for the first of them where a learning rate is tuned: it
-    makes the tuning runs, and the others take its rate.
+    If a learning rate is tuned, cells of the same track and recipe wait for the first of them: it
+    makes the tuning runs, and the others use its rate.
 
     Args:
-        cells: What is made.
-        setting: Where and how.
-        begun: Told of a cell that is begun or resumed, and of the file that gets its output.
-        done: Told of a cell that is finished; its files are there.
-        failed: Told of a cell that failed, and why.
+        cells: The cells to run.
+        setting: The study's folders and options.
+        begun: Called with a cell that was started or resumed, and its output file.
+        done: Called with a finished cell, whose files exist.
+        failed: Called with a failed cell, and the reason.
 
     Raises:
-        UserError: Another study is run in the folder, or it cannot be written.
-        KeyboardInterrupt: After Ctrl-C or SIGTERM, when all processes have ended.
+        UserError: Another study is running in the folder, or it cannot be written.
+        KeyboardInterrupt: After Ctrl-C or SIGTERM, once all processes have exited.
     """
     try:
         setting.out.mkdir(parents=True, exist_ok=True)
@@ -176,7 +176,7 @@ def run_cells(
                         _say_if_avoided(job.slot, failures, setting)
         finally:
             with contextlib.ExitStack() as last:
-                # In reverse, each although another one fails.
+                # In reverse order, each even if another one fails.
                 last.callback(os.close, lock)
                 for job in jobs:
                     last.callback(job.save, pid=None)
@@ -184,7 +184,7 @@ def run_cells(
 
 
 def _wait_for_earlier(cells: Sequence[Cell], setting: StudySetting, stop: _StopRequests) -> None:
-    """Wait for runs of a study that was killed: those on GPUs still write their checkpoints."""
+    """Wait for runs of a killed study: those on GPUs still write their checkpoints."""
     running = [folder for folder in map(setting.folder, cells) if _outlived(folder)]
     if running:
         log.warning("waiting for %s of a study that was killed", counted(len(running), "run"))
@@ -194,18 +194,18 @@ def _wait_for_earlier(cells: Sequence[Cell], setting: StudySetting, stop: _StopR
 
 
 def _outlived(folder: Path) -> bool:
-    """Whether a run's process of an earlier study is still there."""
+    """Whether a run's process from an earlier study still exists."""
     try:
         state = read_state(folder)
     except UserError:
-        # A damaged file is reported when its run is begun.
+        # A damaged file is reported when its run is started.
         return False
-    # Where it is not known when the process began, its number can be another one's by now.
+    # If the start time is unknown, the process id may have been reused.
     return state.is_running and state.began is not None
 
 
 def _free_slot(jobs: Sequence[_Job], failures: Counter[int], setting: StudySetting) -> int | None:
-    """A slot that has no run; one where runs keep failing only if there is no other."""
+    """A free slot; one where runs keep failing only if there is no other."""
     slots = range(setting.jobs)
     taken = {job.slot for job in jobs}
     preferred = [slot for slot in slots if failures[slot] < _FAILURES] if setting.gpus.gpus else []
@@ -220,7 +220,7 @@ def _say_if_avoided(slot: int, failures: Counter[int], setting: StudySetting) ->
 
 
 def _next(pending: Sequence[Cell], jobs: Sequence[_Job]) -> Cell | None:
-    """The first cell that does not wait for another one's tuning."""
+    """The first cell that need not wait for another one's tuning."""
     tuning = {(job.cell.track, job.cell.recipe) for job in jobs if job.step == _TUNE}
     return next((cell for cell in pending if (cell.track, cell.recipe) not in tuning), None)
 
@@ -249,9 +249,9 @@ def _steps(cell: Cell, setting: StudySetting) -> Iterator[tuple[str, list[str]]]
 
 
 def _start(arguments: Sequence[str], folder: Path, slot: int, setting: StudySetting) -> Child:
-    """Start a step of a cell, with the GPUs of its slot."""
+    """Start a step of a cell on the GPUs of its slot."""
     gpus = setting.gpus
-    # vLLM has processes of its own on a GPU, which would outlive one that is killed.
+    # vLLM's child processes on a GPU would survive if their parent was killed.
     death_signal = signal.SIGTERM if gpus.gpus else signal.SIGKILL
     environment = {**AVX2, **gpus.environment(slot)}
     return Child([*setting.command, *arguments], folder / OUTPUT, environment, death_signal)
@@ -277,10 +277,10 @@ def _begin(cell: Cell, slot: int, setting: StudySetting, stop: _StopRequests) ->
 
 
 def _advance(job: _Job, setting: StudySetting) -> Finished | str | None:
-    """Look at a job's process, and begin the next one if it has ended.
+    """Check a job's process, and start the next one if it has exited.
 
     Returns:
-        The finished cell, or why the job failed; None if it goes on.
+        The finished cell, or why the job failed; None if it continues.
     """
     code = job.child.poll()
     if code is None:
@@ -310,19 +310,19 @@ def _advance(job: _Job, setting: StudySetting) -> Finished | str | None:
 
 
 def _with_this_one(commits: tuple[str | None, ...]) -> tuple[str | None, ...]:
-    """The commits of a run, the one of the code as it is now among them."""
+    """The commits of a run, including that of the current code."""
     now = code_commit()
     return commits if now is None or now in commits[-1:] else (*commits, now)
 
 
 def _last_line(path: Path) -> str:
-    """The last line that a process has printed."""
+    """The last line of a process's output."""
     lines = path.read_text("utf-8", errors="replace").split("\n")
     return next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing")
 
 
 def _end(jobs: Sequence[_Job], stop: _StopRequests) -> None:
-    """End processes where they can be resumed, and those that do not end in time at once."""
+    """Stop processes where they can be resumed, and kill those that do not exit in time."""
     for job in jobs:
         job.child.ask_to_stop()
     if left := _running(jobs):

@@ -1,7 +1,7 @@
 """The study file: tracks, recipes and seeds, and their order.
 
-Blocks are priorities. Within a block coverage comes before depth: one seed of every track and
-recipe before the second seed of any.
+Blocks are priorities. Within a block, breadth comes before depth: one seed of every track and
+recipe before a second seed of any.
 """
 
 import re
@@ -21,9 +21,9 @@ from tasks.strict import YAML, Strict, read_yaml
 TABLE = Path(__file__).parents[1] / "studies" / "table.yaml"
 """The shipped study."""
 INIT: Final = "init"
-"""Stands for a recipe where nothing was trained: the panel played with the init."""
+"""Recipe name of cells without training: the panel played with the init."""
 SEEDS = (0, 1, 2)
-"""Seeds of a block that names none."""
+"""Default seeds of a block."""
 
 _EXAMPLES: Final = {
     "name": "name: my_study",
@@ -33,7 +33,7 @@ _EXAMPLES: Final = {
     "seeds": "seeds: [0, 1, 2]",
     "more_seeds": "more_seeds: {grpo: [3, 4]}",
 }
-"""What is written where something else was expected, by the field's name."""
+"""Examples for error messages, by field name."""
 _OWN_EXAMPLE: Final = "recipes: {rank.yaml: [rank.py]}"
 _DIMENSIONS: Final = {"advantage", "clipping", "aggregation"}
 
@@ -49,8 +49,8 @@ class Block(Strict):
     Attributes:
         tracks: Names of tracks.
         recipes: Names of shipped recipes and of the study's own.
-        seeds: Of every recipe.
-        more_seeds: Further seeds of some of these recipes.
+        seeds: Seeds of every recipe.
+        more_seeds: Additional seeds of some of these recipes.
     """
 
     tracks: _Words
@@ -81,10 +81,10 @@ class Study(Strict):
     """A study file.
 
     Attributes:
-        name: What the study is called.
-        blocks: In the order of their priority.
+        name: Name of the study.
+        blocks: The blocks, in the order of their priority.
         recipes: Files of recipes that are not shipped, each with its plug-ins (files or modules);
-            blocks name a recipe as its file is called, without the ending.
+            blocks refer to a recipe by its file name without the suffix.
     """
 
     name: Word
@@ -123,12 +123,12 @@ class Cell:
 
     @property
     def stem(self) -> str:
-        """What its files are called."""
+        """The stem of its file names."""
         return f"{self.recipe}-s{self.seed}"
 
     @property
     def text(self) -> str:
-        """What it is called in messages."""
+        """Its name in messages."""
         return f"{self.track} {self.recipe} seed {self.seed}"
 
 
@@ -156,7 +156,7 @@ def read_study(path: Path) -> Study:
 
 
 def _fault(error: ValidationError, content: object, folder: Path) -> str:
-    """What is wrong with the content of a study file, in a line, with an example."""
+    """Describe a fault in a study file in one line, with an example."""
     if not isinstance(content, dict):
         return f"a study has fields, such as `{_EXAMPLES['name']}`"
     if "blocks" not in content and _DIMENSIONS & content.keys():
@@ -166,7 +166,7 @@ def _fault(error: ValidationError, content: object, folder: Path) -> str:
             if str(file).endswith(YAML) and not (folder / file).is_file():
                 return f"recipes: {folder / file} does not exist"
     fault = faults_of(error, Study)[0]
-    # A number behind it is a place in a list.
+    # A trailing number is a list index.
     field = re.sub(r"\.\d+$", "", fault.field)
     own = field.startswith("recipes")
     example = _OWN_EXAMPLE if own else _EXAMPLES.get(field.rpartition(".")[2])
@@ -179,7 +179,7 @@ def custom_names(study: Study) -> tuple[str, ...]:
 
 
 def cells_of(study: Study) -> tuple[Cell, ...]:
-    """All runs of a study in the order in which they are made, each once."""
+    """All runs of a study in the order of execution, each once."""
     return tuple(dict.fromkeys(_ordered(study)))
 
 

@@ -1,8 +1,8 @@
 """Verdicts on claims, from finished cells.
 
-A verdict has a rule and numbers, and no other words. A claim of which a planned run is missing is
-incomplete: what happens to be finished decides nothing, though numbers are shown where every method
-has three seeds. Nor do one or two seeds decide anything.
+A verdict consists only of a rule and numbers. A claim with a missing planned run is incomplete: the
+finished runs do not decide it, although numbers are shown if every method has three seeds. One or
+two seeds do not decide anything either.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,14 +34,14 @@ Outcome = Literal["reproduced", "contradicted", "not decided", "incomplete"]
 
 @dataclass(frozen=True, slots=True)
 class ClaimVerdict:
-    """What became of a claim.
+    """The verdict on a claim.
 
     Attributes:
         claim: The claim.
         outcome: Whether it is reproduced.
-        numbers: What decides, as text; empty if nothing is there.
-        chance: How often chance alone shows as much, of claims about collapses that are judged.
-        unsteady: Whether a run of a method that it names collapsed, or ended at half of its best.
+        numbers: The deciding numbers, as text; empty if there are none.
+        chance: Probability of such numbers by chance, for judged claims about collapses.
+        unsteady: Whether a run of one of its methods collapsed, or ended at half of its best.
     """
 
     claim: Claim
@@ -52,7 +52,7 @@ class ClaimVerdict:
 
     @property
     def shown(self) -> str:
-        """The outcome as Markdown, never without that the claim is post hoc."""
+        """The outcome as Markdown, always marked if the claim is post hoc."""
         return f"**{self.outcome}**" + (" (post hoc)" if self.claim.post_hoc else "")
 
 
@@ -63,8 +63,8 @@ def verdicts(
 
     Args:
         claims: Claims; those on other tracks are left out.
-        found: What is finished, by track.
-        pilots: Runs without which claims about collapses are judged.
+        found: Finished results by track.
+        pilots: Runs to exclude from claims about collapses.
     """
     return [_verdict_without(claim, found, pilots) for claim in claims if claim.track in found]
 
@@ -72,7 +72,7 @@ def verdicts(
 def verdicts_with_noise_once(
     claims: Sequence[Claim], found: Mapping[str, TrackResults], pilots: Sequence[Pilot] = ()
 ) -> list[ClaimVerdict]:
-    """As `verdicts`, with the noise of single plays counted once (`benchmark.stats.crossed`)."""
+    """Like `verdicts`, with the noise of single plays counted once (`benchmark.stats.crossed`)."""
     crossed = {name: replace(each, crossed=True) for name, each in found.items()}
     return verdicts(claims, crossed, pilots)
 
@@ -125,7 +125,7 @@ def _judge(claim: Claim, results: TrackResults) -> ClaimVerdict:
 
 
 def _if_seeds(verdict: ClaimVerdict, seeds: Mapping[str, int]) -> ClaimVerdict:
-    """The verdict, or that there are too few seeds for one."""
+    """The verdict, or a note that there are too few seeds."""
     least = verdict.claim.least_seeds
     few = ", ".join(f"{name} {count}" for name, count in seeds.items() if count < least)
     if not few:
@@ -135,7 +135,7 @@ def _if_seeds(verdict: ClaimVerdict, seeds: Mapping[str, int]) -> ClaimVerdict:
 
 
 def _compared(claim: Claim, found: Mapping[str, TrackResults]) -> ClaimVerdict:
-    """Judge a method on one track by the same method on others."""
+    """Judge a method on one track against the same method on others."""
     recipe = claim.compared
     assert recipe is not None
     tracks = {name: found[name] for name in (claim.track, *claim.against) if name in found}
@@ -179,7 +179,7 @@ def _compared(claim: Claim, found: Mapping[str, TrackResults]) -> ClaimVerdict:
 
 
 def _so_far(claim: Claim, methods: Sequence[RecipeRuns], results: TrackResults) -> list[str]:
-    """The numbers of an undecided claim, where methods have seeds enough to say something."""
+    """The numbers of an undecided claim, if methods have enough seeds."""
     if claim.collapses or claim.holds:
         there = [method for method in methods if method.runs]
         return [f"so far: {', '.join(map(_collapses_text, there))}"] if there else []
@@ -224,7 +224,7 @@ def _by_rule(claim: Claim, results: TrackResults) -> ClaimVerdict:
 def _learned(
     claim: Claim, methods: Sequence[RecipeRuns], results: TrackResults
 ) -> ClaimVerdict | None:
-    """The verdict where a method with all its seeds learns: no missing run can take that back."""
+    """The verdict if a method with all its seeds learns, which no missing run can change."""
     whole = [m.recipe for m in methods if not m.missing and len(m.runs) >= LEAST_SEEDS]
     verdict = _learns(claim, whole, results) if whole else None
     if verdict is None or verdict.outcome != "reproduced":
@@ -270,7 +270,7 @@ def _best(claim: Claim, best: str, results: TrackResults) -> ClaimVerdict:
 
 
 def _by_task(results: TrackResults, margin_on: Callable[[PanelKey], Interval | None]) -> str:
-    """The difference on each task; empty where the track has one."""
+    """The difference on each task; empty if the track has only one."""
     if len(results.panels) < 2:
         return ""
     margins = ((panel[0], margin_on(panel)) for panel in results.panels)
@@ -278,7 +278,7 @@ def _by_task(results: TrackResults, margin_on: Callable[[PanelKey], Interval | N
 
 
 def _equal_text(first: str, second: str, results: TrackResults) -> str:
-    """The difference where both have played as much; empty where that is the end of both."""
+    """The difference after equally many episodes; empty if that is the end of both."""
     equal = results.between_at_equal_episodes(first, second, results.panels)
     return "" if equal is None else f" (at {equal[0]:,} episodes each: {points(equal[1])})"
 
@@ -373,12 +373,12 @@ def _missing(method: RecipeRuns) -> str:
 
 
 def points(margin: Interval) -> str:
-    """A difference of success rates in points, with its interval."""
+    """A difference of success rates in percentage points, with its interval."""
     return f"{points_text(margin)} points"
 
 
 def collapsed_text(method: RecipeRuns) -> str:
-    """How many seeds collapsed, where, and the interval of the share; a dash if none can say."""
+    """How many seeds collapsed, where, and the share's interval; a dash if no log shows it."""
     count, runs = len(method.collapsed), len(method.runs)
     when = f" after update {', '.join(map(str, method.collapsed))}" if count else ""
     if method.unknown:

@@ -20,7 +20,7 @@ from tasks.errors import UserError, os_error_as
 from tasks.strict import Strict, first_fault
 
 COMMAND = (sys.executable, "-m", "benchmark.cli")
-"""The program itself, as a process of its own."""
+"""Command that runs this program in a separate process."""
 STATE: Final = "study.json"
 _ROOT: Final = Path(__file__).parents[2]
 _CODE: Final = ("baselines", "benchmark", "tasks")
@@ -28,19 +28,19 @@ _METHODS: Final = tuple(
     f"baselines/{each}" for each in ("algorithms", "learning", "recipes", "rollouts")
 )
 _RESULTS: Final = "baselines/results"
-"""Written by studies, so that a change there is not one of the code."""
+"""Written by studies, so changes there are not code changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class StudySetting:
-    """Where and how a study is run.
+    """A study's tracks, folders and options.
 
     Attributes:
         current_tracks: Its tracks, by name.
         out: Folder of the runs.
         results: Folder of the finished cells.
-        jobs: Runs at a time.
-        command: What begins every command line; the program itself.
+        jobs: Number of concurrent runs.
+        command: Beginning of every command line: the program itself.
         custom: Methods that are not shipped.
         gpus: Of its runs.
         unread: Tracks that are not among the current ones, since their panels cannot be read here,
@@ -63,11 +63,11 @@ class StudySetting:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What there is of a study.
+    """The existing cells of a study.
 
     Attributes:
-        finished: Cells whose files are there, of today's tracks and methods.
-        outdated: Others whose files are there, with the reason.
+        finished: Cells with files, for the current tracks and methods.
+        outdated: Other cells with files, with the reason.
         missing: The rest, in order.
     """
 
@@ -77,7 +77,7 @@ class Survey:
 
 
 def with_inits(cells: Sequence[Cell]) -> tuple[Cell, ...]:
-    """The cells, each track's init before the first of its runs."""
+    """The cells, with each track's init before its first run."""
     return tuple(dict.fromkeys(each for cell in cells for each in (init_cell(cell.track), cell)))
 
 
@@ -90,10 +90,10 @@ def survey(
     """Look up which cells are finished.
 
     Args:
-        cells: What is looked for.
+        cells: The cells to look up.
         current_tracks: Their tracks, by name.
         results: Folder of the finished cells.
-        custom: Methods that are not shipped; runs of others count as they are.
+        custom: Methods that are not shipped; runs of other methods are not checked for changes.
 
     Raises:
         UserError: A file is damaged.
@@ -116,16 +116,17 @@ def survey(
 
 
 class RunState(Strict):
-    """How a run stands, in its folder.
+    """State of a run, stored in its folder.
 
     Attributes:
-        cpu_seconds: Processor time by step, over all sessions.
-        pid: Process that is at work on it; one that no longer exists was killed.
-        began: When it began (`process_start`), which tells it from a later process of its number;
-            null in files of older versions.
+        cpu_seconds: CPU time by step, over all sessions.
+        pid: Id of its process; one that no longer exists was killed.
+        began: Start time of the process (`process_start`), which distinguishes it from a later one
+            with the same id; null in files of older versions.
         failure: Why the last process failed; null if it did not.
-        commits: Of the code that its processes began with (`code_commit`), in order, repetitions
-            left out; none outside of a checkout. Null: begun before this was noted.
+        commits: Commits of the code with which its processes started (`code_commit`), in order and
+            without repetitions; empty outside a checkout. Null if it started before this was
+            recorded.
     """
 
     cpu_seconds: dict[str, float]
@@ -136,7 +137,7 @@ class RunState(Strict):
 
     @property
     def is_running(self) -> bool:
-        """Whether the process that was at work on it still is."""
+        """Whether its process still exists."""
         if self.pid is None:
             return False
         began = process_start(self.pid)
@@ -144,7 +145,7 @@ class RunState(Strict):
 
 
 def read_state(folder: Path) -> RunState:
-    """How the run in a folder stands.
+    """Read the state of the run in a folder.
 
     Raises:
         UserError: The file is damaged.
@@ -162,9 +163,9 @@ def read_state(folder: Path) -> RunState:
 
 
 def code_commit() -> str | None:
-    """The commit of the code, `-dirty` if a file of it has changed or is not in the commit.
+    """The commit of the code, with `-dirty` if files have changed or are not committed.
 
-    None outside of a checkout.
+    None outside a checkout.
     """
     try:
         commit = _git("rev-parse", "HEAD")
@@ -175,9 +176,9 @@ def code_commit() -> str | None:
 
 
 def changed_methods() -> tuple[str, ...]:
-    """Files of shipped methods that differ from the commit; none outside of a checkout.
+    """Files of shipped methods that differ from the commit; empty outside a checkout.
 
-    New files are not among them: they change no method that is there.
+    New files are not included, because they do not change existing methods.
     """
     try:
         changed = _git("diff", "--name-only", "HEAD", "--", *_METHODS, ":(exclude)*.md")
@@ -198,7 +199,7 @@ def _git(*arguments: str) -> str:
 
 
 def write_state(folder: Path, state: RunState) -> None:
-    """Write down how the run in a folder stands.
+    """Write the state of the run in a folder.
 
     Raises:
         UserError: It cannot be written.

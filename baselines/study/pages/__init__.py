@@ -1,1 +1,1 @@
-"""Pages of a study, written from finished cells alone: one per track, and those over all tracks."""
+"""Pages of a study, written only from finished cells: one per track, and pages on all tracks."""

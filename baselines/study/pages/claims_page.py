@@ -1,4 +1,4 @@
-"""The page of all claims: verdict, numbers and interval of each, with the rules."""
+"""The page of all claims: verdict, numbers and interval of each, and the rules."""
 
 import os
 from collections import Counter
@@ -18,7 +18,7 @@ from tasks.texts import counted
 TEMPLATE: Final = Path(__file__).with_name("claims.md.j2")
 CLAIMS: Final = "claims.md"
 OWN: Final = "Goals of the tracks"
-"""Heading of the claims that name nobody."""
+"""Heading of claims without a source."""
 
 
 def write_claims(
@@ -28,7 +28,7 @@ def write_claims(
     source: Path,
     results: Path,
 ) -> Path:
-    """Write all claims with their verdicts into a folder of results; returns the page.
+    """Write all claims with their verdicts to a results folder; return the page.
 
     Args:
         judged: See `claims_page`.
@@ -56,11 +56,11 @@ def claims_page(
     """All claims with their verdicts, as Markdown.
 
     Args:
-        judged: Verdicts, in the order in which they are listed.
+        judged: Verdicts, in the order of the claims.
         once: Verdicts on the same claims with the noise of single plays counted once.
-        listed: The claims, with those that are judged no longer, and pilot runs.
-        source: The file of these.
-        results: Folder in which the tracks have their pages.
+        listed: The claims, with withdrawn ones and pilot runs.
+        source: The claims file.
+        results: Folder of the tracks' pages.
     """
     sections = []
     for of in sorted({v.claim.of for v in judged}, key=lambda of: (not of, of)):
@@ -120,7 +120,7 @@ def _changed(judged: Sequence[ClaimVerdict], once: Sequence[ClaimVerdict], resul
 
 
 def _corrected(judged: Sequence[ClaimVerdict]) -> str:
-    """How many claims about collapses stay reproduced if all claims are corrected for."""
+    """How many claims about collapses stay reproduced after correction for all claims."""
     found = [v for v in judged if v.outcome == "reproduced" and v.chance is not None]
     limit = RARE / len(judged)
     kept = [v for v in found if v.chance is not None and v.chance <= limit]
@@ -140,7 +140,7 @@ def _corrected(judged: Sequence[ClaimVerdict]) -> str:
 
 
 def _tally(judged: Sequence[ClaimVerdict]) -> str:
-    """How many claims have which outcome, such as `3 claims: 1 reproduced (1 post hoc), ...`."""
+    """Number of claims per outcome, such as `3 claims: 1 reproduced (1 post hoc), ...`."""
     counts = Counter(verdict.outcome for verdict in judged)
     after = Counter(verdict.outcome for verdict in judged if verdict.claim.post_hoc)
     parts = (

@@ -17,9 +17,9 @@ class MethodCounts:
 
     Attributes:
         recipe: Its name.
-        runs: How many there are.
-        collapsed: How many of these collapsed.
-        halved: How many of the others ended at half of their best validation or below.
+        runs: Number of runs.
+        collapsed: Number of these that collapsed.
+        halved: Number of the others that ended at half of their best validation or below.
     """
 
     recipe: str
@@ -30,12 +30,12 @@ class MethodCounts:
 
 @dataclass(frozen=True, slots=True)
 class CollapseCounts:
-    """What collapsed in a study, over the tracks on which any run did.
+    """Collapses in a study, over the tracks on which any run collapsed.
 
     Attributes:
-        methods: Those that ran there, the most collapsed and then the most runs first.
-        apart: By track, runs that collapsed and all runs of the methods with such a run, where runs
-            cannot show that they have not collapsed: there, only collapses would count.
+        methods: Methods that ran there, sorted by most collapses, then by most runs.
+        apart: Collapsed runs, and all runs of the methods with such a run, by track, for tracks on
+            which runs are too short to show that they have not collapsed.
     """
 
     methods: tuple[MethodCounts, ...]
@@ -46,7 +46,7 @@ def collapse_counts(found: Mapping[str, TrackResults]) -> CollapseCounts:
     """Count over all tracks.
 
     Args:
-        found: What is finished, by track.
+        found: Finished results by track.
     """
     counts: dict[str, MethodCounts] = {}
     apart = {}
@@ -69,7 +69,7 @@ def collapse_counts(found: Mapping[str, TrackResults]) -> CollapseCounts:
 
 
 def collapse_table(counts: CollapseCounts) -> str:
-    """Every method, and what is not counted, as Markdown; empty if nothing collapsed."""
+    """Every method, and uncounted runs, as Markdown; empty if nothing collapsed."""
     rows = [
         [each.recipe, str(each.runs), str(each.collapsed), str(each.halved)]
         for each in counts.methods
@@ -79,10 +79,10 @@ def collapse_table(counts: CollapseCounts) -> str:
 
 
 def collapse_text(counts: CollapseCounts, page: str) -> str:
-    """Methods with enough runs to say something, and what is not counted, as a sentence.
+    """Methods with enough runs, and uncounted runs, as a sentence.
 
     Args:
-        counts: All of them.
+        counts: The counts.
         page: Link to the table.
     """
     known = [each for each in counts.methods if each.runs >= LEAST_OF_ONE]

@@ -1,4 +1,4 @@
-"""The page on early warning: which signal warns of a collapse, over the runs of all tracks."""
+"""The page on early warning: which signal predicts a collapse, over the runs of all tracks."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ NUMBERS: Final = (
     "lead",
     "false alarms, other half",
 )
-"""Columns of what a rule does on the half that it is chosen on, and on the other one."""
+"""Columns with a rule's results on the half that selects it, and on the other one."""
 RUNS: Final = (
     "track",
     "recipe",
@@ -58,20 +58,20 @@ RUNS: Final = (
     "ahead",
     "warning",
 )
-"""Columns of the runs that collapsed."""
+"""Columns of the collapsed runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class FallenRun:
-    """A run that collapsed, judged by what was fixed on the other half.
+    """A collapsed run, judged by the rules of the other half.
 
     Attributes:
         run: The run.
-        half: The half that it is in.
-        first: Signals that were the first to leave the range of all healthy runs there.
-        ahead: Updates from that to the fall; None if none did.
-        warning: Updates from the alarm of the rule chosen there to the fall; None without a
-            warning.
+        half: The run's half.
+        first: Signals that first left the range of all healthy runs of the other half.
+        ahead: Updates from that to the fall; None if no signal did.
+        warning: Updates from the alarm of the rule chosen on the other half to the fall; None
+            without a warning.
     """
 
     run: WatchedRun
@@ -82,10 +82,10 @@ class FallenRun:
 
 
 def write_early_warning(found: Mapping[str, TrackResults], results: Path) -> Path:
-    """Write the page into a folder of results.
+    """Write the page to a results folder.
 
     Args:
-        found: What is finished, by track (`without_sweeps`).
+        found: Finished results by track (`without_sweeps`).
         results: The folder.
 
     Returns:
@@ -107,8 +107,8 @@ def early_warning_page(
     """The page, as Markdown.
 
     Args:
-        runs: Of all tracks, in any order.
-        halved: Track, recipe and seed of those that lost half without a collapse.
+        runs: Runs of all tracks, in any order.
+        halved: Track, recipe and seed of runs that lost half without a collapse.
     """
     compared = comparable(runs)
     first, second = halves_of(compared)
@@ -147,7 +147,7 @@ def _fallen(half: Half, other: Half) -> Iterator[FallenRun]:
 
 
 def _by_track(first: Half, second: Half) -> str:
-    """What the tested rule does on each track of the other half."""
+    """Results of the tested rule on each track of the other half."""
     if (rule := first.chosen) is None:
         return ""
     rows = []
@@ -187,7 +187,7 @@ def _signals(first: Half, second: Half) -> str:
 
 
 def _cells(rule: Rule | None, half: Half, other: Half) -> list[str]:
-    """A rule with what it does on both halves."""
+    """A rule with its results on both halves."""
     if rule is None:
         return ["none", *[NOTHING] * 5]
     known, done = outcome(rule, half.runs), outcome(rule, other.runs)
@@ -240,7 +240,7 @@ def _elsewhere(first: Half, others: Sequence[WatchedRun]) -> str:
 
 
 def _spread(first: Half, second: Half) -> str:
-    """How many runs there are, and where."""
+    """Number of runs by track."""
     runs = (*first.runs, *second.runs)
     tracks = Counter(run.track for run in runs if run.fall is not None)
     recipes = len({(run.track, run.recipe) for run in runs if run.fall is not None})
@@ -256,7 +256,7 @@ def _spread(first: Half, second: Half) -> str:
 
 
 def _without_halved(first: Half, second: Half, halved: Collection[tuple[str, str, int]]) -> str:
-    """What is chosen and comes of it where runs that lost half without a collapse are left out."""
+    """The chosen rule and its results without runs that lost half without a collapse."""
     kept = [
         tuple(run for run in half.runs if (run.track, run.recipe, run.seed) not in halved)
         for half in (first, second)

@@ -1,4 +1,4 @@
-"""Two halves of the runs, and texts on the rules that are chosen on one and tested on the other."""
+"""Two halves of the runs, and texts on rules selected on one half and tested on the other."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ NOTHING: Final = "-"
 
 @dataclass(frozen=True, slots=True)
 class Half:
-    """One half of the runs, and what is chosen on it.
+    """One half of the runs, and its candidate rules.
 
     Attributes:
         name: `first` or `second`.
         runs: Its runs.
-        rules: All that are tried on it.
+        rules: All candidate rules.
     """
 
     name: str
@@ -39,22 +39,22 @@ class Half:
 
     @property
     def chosen(self) -> Rule | None:
-        """The rule of all signals together."""
+        """The best rule over all signals."""
         return chosen_rule([rule for signal in SIGNALS for rule in self.rules[signal]], self.runs)
 
     def best(self, signal: Signal) -> Rule | None:
-        """The rule of one signal."""
+        """The best rule of one signal."""
         return chosen_rule(self.rules[signal], self.runs)
 
 
 def halves_of(runs: Sequence[WatchedRun], draw: int | None = None) -> tuple[Half, Half]:
-    """Both halves of the runs; with a draw, of another split."""
+    """Both halves of the runs; with `draw`, from another split."""
     first, second = map(half_of, HALVES, halves(runs, draw))
     return first, second
 
 
 def half_of(name: str, runs: Sequence[WatchedRun]) -> Half:
-    """Some runs, with the rules that their healthy ones give."""
+    """Runs as a half, with the rules derived from the healthy ones."""
     return Half(name, tuple(runs), {each: rules_of(each, runs) for each in (*SIGNALS, SUCCESS)})
 
 
@@ -76,9 +76,9 @@ def limit_text(rule: Rule) -> str:
 
 
 def share_text(count: int | Fraction, number: int) -> str:
-    """The same with the interval of the share; a dash of none.
+    """A count with the interval of its share; a dash if `number` is 0.
 
-    A sum of shares varies at most as a count does, so the interval is, if anything, too wide.
+    A sum of shares varies at most as much as a count, so the interval is conservative.
     """
     if not number:
         return NOTHING

@@ -1,4 +1,4 @@
-"""What the results say in a few lines, above the table on a first page."""
+"""A short summary of the results, above the table on a first page."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from benchmark.stats.intervals import Interval
 from tasks.texts import counted
 
 BASELINE: Final = "grpo"
-"""What other methods are compared with."""
+"""The baseline of other methods."""
 
 
 def headlines(
@@ -27,10 +27,10 @@ def headlines(
     """A few points, as Markdown: differences from a baseline, collapses, claims.
 
     Args:
-        found: What is finished, by track.
-        kinds: Names of the tracks of each kind that is compared with the baseline.
-        judged: All claims; without any they are left out.
-        withdrawn: How many claims are judged no longer.
+        found: Finished results by track.
+        kinds: Names of the tracks of each kind to compare with the baseline.
+        judged: All judged claims; if empty, they are left out.
+        withdrawn: Number of withdrawn claims.
         claims_page: Link to the page of the claims.
         collapses_page: Link to the collapses of all methods.
     """
@@ -46,7 +46,7 @@ def headlines(
 def _against_baseline(
     found: Mapping[str, TrackResults], kinds: Mapping[str, Sequence[str]], page: str
 ) -> list[str]:
-    """How many methods are above the baseline, and how many below, for each kind of tracks."""
+    """Numbers of methods above and below the baseline, for each kind of tracks."""
     points = []
     for kind, tracks in kinds.items():
         there = [found[track] for track in tracks if track in found]
@@ -75,11 +75,11 @@ def _against_baseline(
 def _margins(
     found: Sequence[TrackResults], *, equal_episodes: bool
 ) -> dict[tuple[str, str], Interval]:
-    """Methods minus the baseline, by track and recipe; those with too few seeds are left out.
+    """Methods minus the baseline, by track and recipe, without those with too few seeds.
 
     Args:
-        found: Tracks.
-        equal_episodes: After equal training episodes instead of equal updates.
+        found: Results of the tracks.
+        equal_episodes: Compare after equal training episodes instead of equal updates.
     """
     margins = {}
     for results in found:
@@ -95,7 +95,7 @@ def _margins(
 
 
 def _beyond(margins: Mapping[tuple[str, str], Interval]) -> tuple[list[tuple[str, str]], ...]:
-    """Those whose interval is above 0, and those whose is below."""
+    """Pairs with an interval above 0, and pairs with one below."""
     above = [key for key, margin in margins.items() if margin.low > 0]
     return above, [key for key, margin in margins.items() if margin.high < 0]
 
@@ -118,7 +118,7 @@ def _listed(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def _claims(judged: Sequence[ClaimVerdict], withdrawn: int, page: str) -> str:
-    """What became of the claims that were there before their numbers, and how many were not."""
+    """Outcomes of the claims made before their numbers, and the number of post hoc claims."""
     if not judged:
         return ""
     before = [verdict for verdict in judged if not verdict.claim.post_hoc]
@@ -144,7 +144,7 @@ def _claims(judged: Sequence[ClaimVerdict], withdrawn: int, page: str) -> str:
 
 
 def _goals(goals: int, reproduced: int) -> str:
-    """How many of the reproduced claims only say that a track is what it was made to be."""
+    """How many of the reproduced claims only state that a track works as designed."""
     if not goals:
         return ""
     which = "" if goals == reproduced == 1 else f"{goals} of them "

@@ -1,4 +1,4 @@
-"""What all pages of results are made of: tables of Markdown, and templates that are filled."""
+"""Shared parts of all results pages: Markdown tables and templates."""
 
 import os
 import re
@@ -13,17 +13,17 @@ from baselines.tracks import registry
 from benchmark.files import write_atomically
 
 WIDTH: Final = 120
-"""Columns of a document."""
+"""Line width of a document."""
 _OUTWARD: Final = re.compile(r"\]\((\.\./[^)#]+)")
-"""A relative link out of a page's folder, up to its anchor."""
+"""A relative link that leaves a page's folder, up to its anchor."""
 
 
 def fill(template: Path, **values: Any) -> str:
-    """The text of a Jinja template of Markdown; a name without a value is an error.
+    """Fill a Jinja template of Markdown; a name without a value is an error.
 
     Args:
         template: The file.
-        values: What its names stand for.
+        values: Values of its names.
     """
     environment = Environment(undefined=StrictUndefined, autoescape=False)  # noqa: S701 - Markdown
     return environment.from_string(template.read_text("utf-8")).render(**values)
@@ -34,9 +34,9 @@ def write_page(path: Path, text: str, results: Path) -> None:
 
     Args:
         path: Its file.
-        text: Its content; links to files of this project are those of the shipped page. In another
-            folder of results, they lead to the same files.
-        results: The folder of results.
+        text: Its content, with links to project files as in the shipped page. In another results
+            folder, they are adjusted to point to the same files.
+        results: The results folder.
 
     Raises:
         OSError: It cannot be written.
@@ -45,7 +45,7 @@ def write_page(path: Path, text: str, results: Path) -> None:
 
     def moved(link: re.Match[str]) -> str:
         target = Path(os.path.normpath(shipped / link[1]))
-        if target.is_relative_to(registry.RESULTS):  # a copy has it, too
+        if target.is_relative_to(registry.RESULTS):  # a copy contains it, too
             return link[0]
         return f"]({Path(os.path.relpath(target, path.parent)).as_posix()}"
 
@@ -53,23 +53,23 @@ def write_page(path: Path, text: str, results: Path) -> None:
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of Markdown.
+    """A Markdown table.
 
     Args:
         head: Names of the columns.
-        rows: As many texts each.
+        rows: Rows with one text per column.
     """
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def bullets(points: Iterable[str]) -> str:
-    """A list of Markdown, one item per text that is not empty."""
+    """A Markdown list with one item per nonempty text."""
     return "\n".join(wrapped(point, "- ") for point in points if point)
 
 
 def wrapped(text: str, head: str = "") -> str:
-    """A paragraph in lines of `WIDTH` columns, the others below what follows the head."""
+    """A paragraph in lines of `WIDTH` columns, with a hanging indent after the head."""
     return textwrap.fill(
         text,
         WIDTH,

@@ -1,11 +1,11 @@
 """The tracks of a study on one screen: tables of methods by tasks, and a figure of the same runs.
 
-`study page --readme FILE` writes tables of the methods with runs on most tracks between two marks
-in the file, where the first one can name the kinds of tracks (`standard`, `stress`); the figure of
-the same methods and a page with the tables of all methods and kinds go into the folder of results.
-All come from the finished cells alone.
+`study page --readme FILE` writes tables of the methods with runs on the most tracks between two
+marks in the file, of which the first can name the kinds of tracks (`standard`, `stress`); the
+figure of the same methods, and a page with the tables of all methods and kinds, are written to the
+results folder. All are created only from finished cells.
 
-Tracks of a sweep over learning rates are left out: they have a page of their own (`robustness`).
+Tracks of a sweep over learning rates are left out: they have a separate page (`robustness`).
 """
 
 import os
@@ -32,7 +32,7 @@ from tasks.errors import UserError, os_error_as
 from tasks.texts import counted
 
 BEGIN: Final = "<!-- results{}: written by `arlarena-bench study page --readme` -->"
-"""With nothing in it, or with ` of ` and the kinds of tracks that are shown."""
+"""Formatted with nothing, or with ` of ` and the kinds of tracks to show."""
 END: Final = "<!-- end of results -->"
 FIGURE: Final = "overview.svg"
 OVERVIEW: Final = "overview.md"
@@ -47,21 +47,21 @@ def write_overview(
     results: Path,
     readme: Path,
 ) -> Path:
-    """Write tables and figure: into a Markdown file those of some tracks, into the results of all.
+    """Write tables and a figure: some tracks to a Markdown file, all tracks to the results.
 
     Args:
-        found: What is finished, by track.
+        found: Finished results by track.
         current_tracks: The tracks.
-        judged: All claims.
-        withdrawn: How many claims are judged no longer.
-        results: The folder.
-        readme: The file; it has the lines `BEGIN` and `END`.
+        judged: All judged claims.
+        withdrawn: Number of withdrawn claims.
+        results: The results folder.
+        readme: The Markdown file, with the lines `BEGIN` and `END`.
 
     Returns:
         The page with the tables of all tracks.
 
     Raises:
-        UserError: The marks are missing or name a kind of tracks that the study has not, or a file
+        UserError: The marks are missing or name a kind of tracks that the study lacks, or a file
             cannot be read or written.
     """
     with os_error_as(f"{readme} cannot be read"):
@@ -89,10 +89,10 @@ def write_overview(
 def overview_page(
     found: Mapping[str, TrackResults], current_tracks: Mapping[str, CurrentTrack]
 ) -> str:
-    """The tables of all kinds of tracks with what their numbers are, as Markdown.
+    """The tables of all kinds of tracks with explanations of their numbers, as Markdown.
 
     Args:
-        found: What is finished, by track.
+        found: Finished results by track.
         current_tracks: The tracks.
     """
     kinds, tasks = axes_of(current_tracks)
@@ -128,16 +128,16 @@ def overview_block(
     kinds: Sequence[str],
     pages: str,
 ) -> str:
-    """What stands between the marks: tables and what they say in a few lines, as Markdown.
+    """The text between the marks: tables and a short summary, as Markdown.
 
     The tables have the methods of the figure, and no means over tasks.
 
     Args:
-        found: What is finished, by track.
+        found: Finished results by track.
         current_tracks: The tracks.
-        judged: All claims.
-        withdrawn: How many claims are judged no longer.
-        kinds: Kinds of tracks that are shown, in this order.
+        judged: All judged claims.
+        withdrawn: Number of withdrawn claims.
+        kinds: Kinds of tracks to show, in this order.
         pages: Link to the folder of the study's pages.
     """
     grid = {kind: list(names.values()) for kind, names in grid_of(current_tracks, kinds).items()}

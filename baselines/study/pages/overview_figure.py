@@ -1,4 +1,4 @@
-"""Validation success over updates of the methods run most: a plot for each track."""
+"""Validation success over updates for the methods with the most runs: one plot per track."""
 
 import io
 import math
@@ -23,7 +23,7 @@ from benchmark.plots.style import SOFT, Look, draw_runs, looks_of, mark_collapse
 from benchmark.stats.paired import mean_success
 
 _WIDTH, _HEIGHT = 2.9, 2.6
-"""Of one plot, in inches."""
+"""Size of one plot, in inches."""
 
 
 def overview_figure(
@@ -33,16 +33,16 @@ def overview_figure(
 ) -> bytes:
     """Validation success over updates, as an SVG file.
 
-    Each kind of tracks has a row and each task a column, like the table; a track of several tasks
-    stands in the first. A track without a finished run is named. Shown are the `MOST_METHODS`
-    methods that have run on most of these tracks, and the success of the init.
+    Each kind of tracks has a row and each task a column, as in the table; a track with several
+    tasks is in the first column. A track without a finished run is named. The figure shows the
+    `MOST_METHODS` methods with runs on the most of these tracks, and the success of the init.
 
     Args:
-        found: What is finished, by track; at least one run.
+        found: Finished results by track, with at least one run.
         current_tracks: The tracks.
-        kinds: Kinds of tracks that are shown, in this order.
+        kinds: Kinds of tracks to show, in this order.
     """
-    # A track of several tasks has one plot.
+    # A track with several tasks has one plot.
     grid = [
         list(dict.fromkeys(names.values())) for names in grid_of(current_tracks, kinds).values()
     ]
@@ -104,7 +104,7 @@ def _draw(
             mark_collapse(axes, run, collapse_of(log), looks[method.recipe])
     if (init := results.init_sides(results.panels)) is not None:
         axes.axhline(mean_success(init).value, color=SOFT, linestyle=":", linewidth=1, zorder=1)
-    # From 0 up to what the track's runs reach: methods lie close together.
+    # Scale from 0 to the track's maximum, because methods are close together.
     highest = max(float(np.max(line.get_ydata())) for line in axes.lines)
     top = min(1.0, math.ceil(10 * highest + 0.2) / 10)
     axes.set_ylim(-0.02 * top, 1.02 * top)

@@ -1,4 +1,4 @@
-"""Which tracks and methods an overview shows: kinds of tracks by tasks, methods with most runs."""
+"""Tracks and methods in an overview: kinds of tracks by task, and methods with the most runs."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,11 +10,11 @@ from baselines.tracks.sweeps import points_of_sweeps
 from benchmark.track_schema import Track
 
 MOST_METHODS: Final = 6
-"""That a figure and a first page show: more cannot be told apart."""
+"""Maximum methods in a figure and on a first page: more could not be distinguished."""
 
 
 def most_run(found: Mapping[str, TrackResults], tracks: Iterable[str]) -> list[str]:
-    """The `MOST_METHODS` methods with runs on most of these tracks, in the order of the study."""
+    """The `MOST_METHODS` methods with runs on the most tracks, in the order of the study."""
     counts = Counter(
         method.recipe
         for track in dict.fromkeys(tracks)
@@ -22,7 +22,7 @@ def most_run(found: Mapping[str, TrackResults], tracks: Iterable[str]) -> list[s
         for method in found[track].methods.values()
         if method.runs
     )
-    # Of equally many those of the study's order: `most_common` keeps it.
+    # Ties follow the study's order, which `most_common` keeps.
     most = {recipe for recipe, _ in counts.most_common(MOST_METHODS)}
     return [recipe for recipe in counts if recipe in most]
 
@@ -40,7 +40,7 @@ def grid_of(
 ) -> dict[str, dict[str, str]]:
     """Names of the tracks of each kind by task, in the order of the tasks.
 
-    A track of several tasks stands at each of them.
+    A track with several tasks is listed at each of them.
     """
     _, tasks = axes_of(current_tracks)
     names = {
@@ -54,11 +54,11 @@ def grid_of(
 
 
 def _shown(current_tracks: Mapping[str, CurrentTrack]) -> Mapping[str, CurrentTrack]:
-    """All tracks but those that only add a point to a curve over learning rates."""
+    """All tracks except those that only add a point to a curve over learning rates."""
     points = points_of_sweeps(each.track for each in current_tracks.values())
     return {name: each for name, each in current_tracks.items() if name not in points}
 
 
 def _kind(track: Track) -> str:
-    """What is left of a track's name without its task; of several tasks all of it."""
+    """A track's name without its task; the full name for several tasks."""
     return track.name if len(track.tasks) > 1 else track.name.removeprefix(f"{track.tasks[0]}-")

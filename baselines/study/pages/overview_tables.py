@@ -1,4 +1,4 @@
-"""Success and collapsed seeds of methods by tasks, as Markdown: a table of each kind of tracks."""
+"""Success and collapsed seeds of methods by task, as one Markdown table per kind of tracks."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,18 +25,17 @@ def overview_tables(
     kinds: Sequence[str],
     only: Sequence[str] | None = None,
 ) -> str:
-    """Success and collapsed seeds of every method on every task, as Markdown: a table of each kind.
+    """Success and collapsed seeds of every method on every task, as one Markdown table per kind.
 
     Success is that of the last weights in percent, with an interval over episodes and seeds. A
-    method that plays more episodes in an update than others has a second row, with its success
-    after equally many. With several tasks, the last column is the mean over them, where all of them
-    are there.
+    method that plays more episodes per update than others has a second row, with its success after
+    equally many. With several tasks, the last column is the mean over them, if none is missing.
 
     Args:
-        found: What is finished, by track.
+        found: Finished results by track.
         current_tracks: The tracks.
-        kinds: Kinds of tracks that are shown, in this order; those without a run are left out.
-        only: Methods of shorter tables, without the columns of means; without it all are shown.
+        kinds: Kinds of tracks to show, in this order; those without a run are left out.
+        only: Methods of shorter tables, without means; None shows all methods.
     """
     tables = []
     for kind, names in grid_of(current_tracks, kinds).items():
@@ -60,7 +59,7 @@ def overview_tables(
 def _rows_of_method(
     tracks: Mapping[str, TrackResults | None], recipe: str, means: bool
 ) -> list[list[str]]:
-    """A method's row, and its row at equal episodes if it plays more than others; or none."""
+    """A method's row, and one at equal episodes if it plays more than others; may be empty."""
     cells = [_cell(results, recipe, task) for task, results in tracks.items()]
     if all(cell == NOT_RUN for cell in cells):
         return []
@@ -80,7 +79,7 @@ def _rows_of_method(
 def _at_equal_episodes(
     results: TrackResults | None, recipe: str, task: str
 ) -> tuple[Sequence[Side], bool]:
-    """A method after as many training episodes as the others, and whether it plays more of them."""
+    """A method after as many training episodes as the others, and whether it plays more."""
     if results is None or recipe not in results.methods:
         return (), False
     equal = results.at_equal_episodes([panel for panel in results.panels if panel[0] == task])
@@ -91,7 +90,7 @@ def _at_equal_episodes(
 
 
 def _mean(tracks: Mapping[str, TrackResults | None], recipe: str) -> str:
-    """Mean success over the tasks; of tasks trained apart, with seeds enough of each."""
+    """Mean success over the tasks; for separately trained tasks, only with enough seeds of each."""
     there = {id(each): each for each in tracks.values() if each is not None}
     results = list(there.values())
     panels = [panel for each in results for panel in each.panels]
@@ -108,7 +107,7 @@ def _mean(tracks: Mapping[str, TrackResults | None], recipe: str) -> str:
     success = _rate(sides)
     if len(results) == 1:
         return f"{success}{_collapsed(results[0].methods[recipe])}"
-    # The spread of one task's seeds says nothing where that of another one is not known.
+    # The variance of one task's seeds is of no use if that of another one is unknown.
     if min(len(side.seeds) for side in sides) < LEAST_SEEDS:
         return NOT_RUN
     return success
@@ -130,9 +129,9 @@ def _cell(results: TrackResults | None, recipe: str, task: str) -> str:
 
 
 def _collapsed(method: RecipeRuns) -> str:
-    """A line of a cell: the runs that collapsed, and those that lost half without a collapse.
+    """A line of a cell: the collapsed runs, and those that lost half without a collapse.
 
-    Where no run can show whether it has, only how many there are.
+    If no run is long enough to show a collapse, only the number of runs.
     """
     parts = []
     if not method.unknown:
@@ -151,5 +150,5 @@ def _collapsed(method: RecipeRuns) -> str:
 
 
 def _rate(sides: Sequence[Side]) -> str:
-    """Mean success with its interval, which a narrow column does not break."""
+    """Mean success with its interval, without line breaks in narrow columns."""
     return rate_digits(mean_success(sides)).replace(" ", "\N{NO-BREAK SPACE}")

@@ -1,7 +1,7 @@
 """The page on robustness: success over learning rates, a curve per method, on a sweep of tracks.
 
-Tracks of a sweep (`baselines.tracks.sweeps`) differ in the learning rate and in whatever else their
-files say. Each choice of the other settings has a plot.
+Tracks of a sweep (`baselines.tracks.sweeps`) differ in the learning rate and in other settings of
+their files. Each combination of the other settings has a plot.
 """
 
 import io
@@ -39,9 +39,9 @@ TEMPLATE: Final = Path(__file__).with_name("robustness.md.j2")
 PAGE, FIGURE = "robustness.md", "robustness-{base}.svg"
 NOTHING: Final = "-"
 _WIDTH, _HEIGHT = 4.2, 3.0
-"""Of one plot, in inches."""
+"""Size of one plot, in inches."""
 _APART: Final = 1.035
-"""Factor between the learning rates at which two methods are drawn, so that neither hides one."""
+"""Factor between the learning rates at which methods are drawn, so that they do not overlap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,9 @@ class Condition:
     """One track of a sweep.
 
     Attributes:
-        results: What is finished on it.
+        results: Its finished results.
         rate: Its learning rate.
-        others: Its other settings that the sweep varies, as text; empty where it varies none.
+        others: Its other settings that the sweep varies, as text; empty if it varies none.
     """
 
     results: TrackResults
@@ -60,7 +60,7 @@ class Condition:
 
     @property
     def text(self) -> str:
-        """How it is called in a table."""
+        """Its name in a table."""
         return f"{self.rate:g}, {self.others}" if self.others else f"{self.rate:g}"
 
     def runs_of(self, recipe: str) -> RecipeRuns | None:
@@ -71,12 +71,12 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class OverAll:
-    """A method over all conditions, of the seeds that are finished under all.
+    """A method over all conditions, for the seeds that are finished under all of them.
 
     Attributes:
         sides: Success on each panel.
-        collapsed: Runs that collapsed.
-        runs: All runs.
+        collapsed: Number of collapsed runs.
+        runs: Number of all runs.
     """
 
     sides: Sides
@@ -86,12 +86,12 @@ class OverAll:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """A track and those that vary it.
+    """A track and its variants.
 
     Attributes:
         base: The track's name.
         conditions: All of these tracks, by their other settings and then by learning rate.
-        recipes: Methods that a study runs on one that varies it, in order.
+        recipes: Methods that a study runs on a variant, in order.
     """
 
     base: str
@@ -100,29 +100,29 @@ class Sweep:
 
     @property
     def measured(self) -> tuple[Condition, ...]:
-        """Those under which a method has a finished run."""
+        """Conditions under which a method has a finished run."""
         return tuple(each for each in self.conditions if any(map(each.runs_of, self.recipes)))
 
     @property
     def init(self) -> Sides | None:
-        """What the init has solved, which is the same under all conditions; None if not played."""
+        """Success of the init, which is the same under all conditions; None if not played."""
         sides = (each.results.init_sides(each.results.panels) for each in self.conditions)
         return next((each for each in sides if each is not None), None)
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """Methods with a finished run on a track that varies the base."""
+        """Methods with a finished run on a variant."""
         varied = [each for each in self.conditions if each.results.track != self.base]
         return tuple(
             recipe for recipe in self.recipes if any(each.runs_of(recipe) for each in varied)
         )
 
     def over_all(self, recipe: str) -> "OverAll | None":
-        """A method over all conditions; None where no seed is finished under all of them.
+        """A method over all conditions; None if no seed is finished under all of them.
 
-        Conditions play the same episodes, so that an episode's plays are those under all of them.
-        A seed's runs learn from the same training episodes under all of them, unlike runs on
-        different tasks: they belong together, and a seed's success is its mean.
+        All conditions play the same episodes, so an episode's plays include those under all of
+        them. Unlike runs on different tasks, a seed's runs learn from the same training episodes
+        under all conditions, so a seed's success is the mean over them.
         """
         runs = [each.runs_of(recipe) for each in self.conditions]
         methods = [each for each in runs if each is not None]
@@ -148,10 +148,10 @@ class Sweep:
 def measured_sweeps(
     found: Mapping[str, TrackResults], current_tracks: Mapping[str, CurrentTrack]
 ) -> tuple[Sweep, ...]:
-    """The sweeps of a study with a finished run on a track that varies another one.
+    """The sweeps of a study with a finished run on a variant.
 
     Args:
-        found: What is finished, by track.
+        found: Finished results by track.
         current_tracks: The tracks.
     """
     families = sweeps.sweeps_of(each.track for each in current_tracks.values())
@@ -181,10 +181,10 @@ def _sweep(tracks: Sequence[Track], found: Mapping[str, TrackResults]) -> Sweep:
 
 
 def write_robustness(found: Sequence[Sweep], results: Path) -> Path:
-    """Write the page and a figure for each sweep into a folder of results.
+    """Write the page and a figure for each sweep to a results folder.
 
     Args:
-        found: At least one.
+        found: The sweeps, at least one.
         results: The folder.
 
     Returns:
@@ -223,7 +223,7 @@ def robustness_page(found: Sequence[Sweep]) -> str:
 
 
 def robustness_figure(sweep: Sweep) -> bytes:
-    """Success over the learning rate, a plot for each choice of the other settings, as SVG."""
+    """Success over the learning rate, with a plot per combination of other settings, as SVG."""
     groups: dict[str, list[Condition]] = {}
     for condition in sweep.measured:
         groups.setdefault(condition.others, []).append(condition)
@@ -282,7 +282,7 @@ def _draw(
         shift = _APART ** (number - (len(looks) - 1) / 2)
         places = [each.rate * shift for each in conditions]
         methods = [each.runs_of(recipe) for each in conditions]
-        # Where a run is missing the curve is broken.
+        # A missing run interrupts the curve.
         found = [_success(*each) for each in zip(conditions, methods, strict=True)]
         axes.errorbar(
             places,
@@ -337,7 +337,7 @@ def _table(sweep: Sweep) -> str:
 
 
 def _of_single_seed(sweep: Sweep) -> list[str]:
-    """Methods whose mean over all conditions is that of one seed: its interval misses seeds."""
+    """Methods whose mean over all conditions has one seed, so that its interval ignores seeds."""
     means = {recipe: sweep.over_all(recipe) for recipe in sweep.shown}
     return [
         recipe
@@ -347,7 +347,7 @@ def _of_single_seed(sweep: Sweep) -> list[str]:
 
 
 def _head(condition: Condition) -> str:
-    """What a condition is, with a link to its track's page."""
+    """A condition's description, with a link to its track's page."""
     return f"[{condition.text}]({condition.results.track}/{TRACK_PAGE})"
 
 
@@ -376,7 +376,7 @@ def _missing(sweep: Sweep) -> Iterator[str]:
 
 
 def _pooled(plays: Sequence[Sequence[Mapping[str, bool]]]) -> Side:
-    """Plays of one panel under all conditions, of each seed."""
+    """Pool the plays of one panel under all conditions, for each seed."""
     seeds = [statistics.fmean(map(float, _values(own))) for own in plays]
     every = [each for own in plays for each in own]
     return Side.of([[each[episode] for each in every] for episode in sorted(every[0])], seeds)

@@ -39,7 +39,7 @@ TEMPLATE: Final = Path(__file__).with_name("track.md.j2")
 PAGE, CURVES = "README.md", "curves.svg"
 PLOTS: Final = ("validation/success", "rollout/success", "policy/entropy", "kl_old/clipped_mean")
 AT_EPISODES: Final = "success at equal episodes"
-"""Column that is left out where all methods have played equally much."""
+"""Column that is left out if all methods have played equally many episodes."""
 HEAD: Final = (
     "recipe",
     "seeds",
@@ -52,18 +52,18 @@ HEAD: Final = (
     "CPU minutes",
 )
 OF_RUNS: Final = ("collapsed", "learning rate", "episodes", "CPU minutes")
-"""Columns about whole runs: where a track has several tasks, they are beside the mean only."""
+"""Columns about whole runs: if a track has several tasks, they are only shown with the mean."""
 
 
 def write_pages(
     found: Mapping[str, TrackResults], setting: StudySetting, judged: Sequence[ClaimVerdict]
 ) -> Iterator[Path]:
-    """Write the page and the curves of every track of which a run is finished.
+    """Write the page and the curves of every track with a finished run.
 
     Args:
-        found: What is finished, by track.
-        setting: Where.
-        judged: All claims.
+        found: Finished results by track.
+        setting: The study's folders.
+        judged: All judged claims.
 
     Yields:
         The pages.
@@ -92,11 +92,11 @@ def write_pages(
 def results_by_track(
     cells: Sequence[Cell], finished: Sequence[Finished], current_tracks: Mapping[str, CurrentTrack]
 ) -> dict[str, TrackResults]:
-    """Sort what is finished by track and method.
+    """Group finished cells by track and method.
 
     Args:
-        cells: What the study wants.
-        finished: What there is.
+        cells: The study's cells.
+        finished: The finished cells.
         current_tracks: The tracks.
 
     Raises:
@@ -114,9 +114,9 @@ def beside_other_tracks(
     """Tables of a method on a track and on the tracks that claims compare it with.
 
     Args:
-        results: The track.
-        found: What is finished, by track.
-        claims: Claims about the track; those on a method on several tracks count.
+        results: Results of the track.
+        found: Finished results by track.
+        claims: Claims about the track; those that compare a method between tracks count.
     """
     pairs = dict.fromkeys((claim.compared, claim.against) for claim in claims if claim.compared)
     for recipe, listed in pairs:
@@ -149,12 +149,12 @@ def page_of(
 
     Args:
         current_track: The track.
-        results: What is finished on it, at least one run.
+        results: Its finished results, with at least one run.
         judged: Verdicts on claims about it.
         others: Tables that compare it with other tracks.
-        custom: Recipes that the study brings itself.
+        custom: The study's own recipes.
     """
-    # Of several tasks their mean comes first.
+    # With several tasks, their mean comes first.
     groups: list[tuple[PanelKey, ...]] = [(panel,) for panel in results.panels]
     groups = groups if len(groups) == 1 else [results.panels, *groups]
     equal = {panels: results.at_equal_episodes(panels) for panels in groups}
@@ -193,7 +193,7 @@ def page_of(
 
 
 def _example(methods: Sequence[RecipeRuns], custom: Collection[str]) -> dict[str, str]:
-    """A run to repeat, of the study's own recipe or a shipped one: what follows `--recipe`."""
+    """An example run, of a study's own recipe or a shipped one: arguments after `--recipe`."""
     shipped = names(RECIPES)
     runs = [method.runs[0] for method in methods]
     first = min(runs, key=lambda r: (r.cell.recipe not in custom, r.cell.recipe not in shipped))
@@ -212,7 +212,7 @@ def _section(
     *,
     several_paces: bool,
 ) -> dict[str, object]:
-    """A panel, or the mean over several."""
+    """The section of a panel, or of the mean over several."""
     sides = results.init_sides(panels)
     methods = [method for method in results.methods.values() if method.runs]
     rows = [_row(results, method, panels, equal) for method in methods]
@@ -257,7 +257,7 @@ def _row(
 
 
 def _hardware(methods: Sequence[RecipeRuns]) -> str:
-    """How many runs were begun on what, the most common first; older logs do not say."""
+    """Number of runs started on each hardware, most common first; older logs do not state it."""
     logs = [log for method in methods for log in method.logs]
     counts = Counter(str(log.start.engine.get(DEVICE_NAME, "not logged")) for log in logs)
     return "; ".join(f"{name} ({n} {plural(n, 'run')})" for name, n in counts.most_common())

@@ -1,4 +1,4 @@
-"""What the test of the rule for early warning says, as a list of points."""
+"""The result of testing the early warning rule, as a list of points."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -30,18 +30,18 @@ from benchmark.stats.intervals import Interval
 from tasks.texts import counted
 
 SPLITS: Final = 100
-"""Other splits into halves that the answer is compared with."""
+"""Number of other splits into halves for comparison."""
 AGREEING: Final = 95
-"""How many of them must have more warnings than false alarms, as shares."""
+"""How many of them must have a higher share of warnings than of false alarms."""
 
 
 def answer(first: Half, second: Half, others: Sequence[WatchedRun] = ()) -> str:
-    """What the test says: a sentence, or a list of points.
+    """The result of the test: a sentence, or a list of points.
 
     Args:
-        first: The half on which the rule is chosen.
-        second: The half on which it is tested.
-        others: Runs on tracks on which none collapsed, or nobody can say whether one did.
+        first: The half that selects the rule.
+        second: The half that tests it.
+        others: Runs on tracks without a collapse, or on which collapse is unknown.
     """
     if not first.runs:
         return "No run has collapsed yet on a track whose runs can show whether they have."
@@ -87,7 +87,7 @@ def answer(first: Half, second: Half, others: Sequence[WatchedRun] = ()) -> str:
 
 
 def _verdict(done: Outcome, within: Outcome, drawn: Sequence[Fraction]) -> str:
-    """The answer in a few words, with what it fails on."""
+    """The answer in a few words, with the reasons if it is negative."""
     nothing = "No signal has been shown to warn of a collapse"
     if not _above_zero(done):
         return f"{nothing}: the interval of warnings minus false alarms is not above 0"
@@ -101,7 +101,7 @@ def _verdict(done: Outcome, within: Outcome, drawn: Sequence[Fraction]) -> str:
 
 
 def _margin(done: Outcome) -> Interval:
-    """Share of warnings minus that of false alarms."""
+    """Share of warnings minus share of false alarms."""
     return margin(len(done.leads), done.collapsed, done.false_alarms, done.healthy)
 
 
@@ -110,7 +110,7 @@ def _above_zero(done: Outcome) -> bool:
 
 
 def _of_splits(done: Outcome, drawn: Sequence[Fraction]) -> str:
-    """The criterion of the verdict, and what it is judged by."""
+    """The criterion of the verdict, and the numbers behind it."""
     low, middle, high = np.percentile([100 * float(each) for each in drawn], (5, 50, 95))
     return (
         f"The share of warnings minus that of false alarms is {points_text(_margin(done))} points. "
@@ -124,7 +124,7 @@ def _of_splits(done: Outcome, drawn: Sequence[Fraction]) -> str:
 
 
 def _always_collapsed(runs: Sequence[WatchedRun]) -> frozenset[str]:
-    """Recipes all of whose runs have collapsed, at least two."""
+    """Recipes with at least two runs, all of which collapsed."""
     fallen: dict[str, list[bool]] = {}
     for run in runs:
         fallen.setdefault(run.recipe, []).append(run.fall is not None)
@@ -137,12 +137,12 @@ def _by_name(
     runs: Sequence[WatchedRun],
     others: Sequence[WatchedRun],
 ) -> str:
-    """What the name of a recipe says at update 0, and what the rule adds to it.
+    """What the recipe name alone predicts at update 0, and what the rule adds to it.
 
     Args:
-        always: Recipes all of whose runs have collapsed.
-        within: What the rule does on the second half without these.
-        runs: Of both halves.
+        always: Recipes all of whose runs collapsed.
+        within: Results of the rule on the second half without these.
+        runs: Runs of both halves.
         others: Runs on the other tracks.
     """
     if not always:
@@ -166,7 +166,7 @@ def _by_name(
 
 
 def _within(done: Outcome) -> str:
-    """What the rule does where the recipe does not say it all."""
+    """Results of the rule for recipes that do not always collapse."""
     if not done.collapsed:
         return "Of the other recipes no run of the second half collapsed: nothing is known of them."
     shown = (
@@ -184,9 +184,9 @@ def _within(done: Outcome) -> str:
 
 
 def _other_splits(runs: Sequence[WatchedRun]) -> list[Fraction]:
-    """Share of warnings minus that of false alarms where halves are others that can be tested.
+    """Share of warnings minus share of false alarms, for other splits that can be tested.
 
-    Without a rule there are neither.
+    Without a rule, both shares are 0.
     """
     drawn = (halves_of(runs, draw) for draw in count())
     found = []
@@ -197,7 +197,7 @@ def _other_splits(runs: Sequence[WatchedRun]) -> list[Fraction]:
 
 
 def _at_once(rule: Rule, runs: Sequence[WatchedRun]) -> str:
-    """How many warnings came as early as they can: their leads are those to a validation."""
+    """How many warnings came as early as possible, so that the lead depends on a validation."""
     warned = [
         (at, run.fall)
         for run in runs

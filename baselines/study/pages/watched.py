@@ -1,4 +1,4 @@
-"""The runs of a study as early warning sees them."""
+"""The runs of a study as input for early warning."""
 
 from collections.abc import Mapping
 
@@ -12,8 +12,8 @@ from benchmark.stability.early_warning import WatchedRun
 def watched_runs(found: Mapping[str, TrackResults]) -> tuple[WatchedRun, ...]:
     """The finished runs of all tracks.
 
-    A run that ended before its time fell there, if its curve does not say where. Tracks with too
-    few validations to show that a run has not collapsed are left out, also for runs that have.
+    A run that ended early fell at its end, unless its curve shows where. Tracks with too few
+    validations to show that a run has not collapsed are left out, including their collapsed runs.
     """
     runs = []
     for track, results in found.items():
@@ -36,7 +36,7 @@ def watched_runs(found: Mapping[str, TrackResults]) -> tuple[WatchedRun, ...]:
 
 
 def halved_runs(found: Mapping[str, TrackResults]) -> frozenset[tuple[str, str, int]]:
-    """Track, recipe and seed of runs that did not collapse and lost half (`RecipeRuns.halved`)."""
+    """Track, recipe and seed of runs that lost half without a collapse (`RecipeRuns.halved`)."""
     return frozenset(
         (track, method.recipe, seed)
         for track, results in found.items()
