@@ -1,1 +1,1 @@
-"""The content of the board: read from submissions, written to files, and read again."""
+"""The content of the board: computed from submissions, written to files, and read back."""

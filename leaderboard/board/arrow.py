@@ -1,8 +1,7 @@
-"""Between the classes of the board's file and what files hold: Arrow types, plain values, JSON.
+"""Converts the classes of the board's file to and from Arrow types, plain values and JSON.
 
-A field is a column or a member, a tuple a list, a class a struct, `X | None` a null. JSON has no
-word for what is not finite, so that there it is one of the texts `nan`, `inf` and `-inf`, in the
-place of a number.
+A field becomes a column or a member, a tuple a list, a class a struct, and `X | None` is nullable.
+JSON has no non-finite numbers, so they become the texts `nan`, `inf` and `-inf`.
 """
 
 import json
@@ -19,10 +18,10 @@ _LEAVES: Final = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: 
 
 
 def schema_of(cls: type) -> pa.Schema:
-    """The Arrow schema of a class: a column for each field, in order.
+    """The Arrow schema of a class: one column per field, in order.
 
     Raises:
-        TypeError: A field is of a type that a file cannot hold.
+        TypeError: A field has a type that a file cannot hold.
     """
     return pa.schema(_arrow_fields(cls))
 
@@ -48,7 +47,7 @@ def _arrow_type(hint: Any) -> pa.DataType:
 
 
 def _without_none(hint: Any) -> tuple[Any, bool]:
-    """The type beside None, and whether None was possible."""
+    """The type without None, and whether None was allowed."""
     if get_origin(hint) in (Union, UnionType):
         inner = [part for part in get_args(hint) if part is not NoneType]
         if len(inner) != 1:
@@ -58,7 +57,7 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
 
 
 def to_plain(value: Any) -> Any:
-    """An object as dictionaries and lists."""
+    """Convert an object to dictionaries and lists."""
     if is_dataclass(value):
         return {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple):
@@ -67,22 +66,22 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(cls: type, value: Mapping[str, Any]) -> Any:
-    """The object that `to_plain` has made plain.
+    """Restore an object from the result of `to_plain`.
 
     Args:
         cls: Its class.
-        value: What Arrow or JSON gives. Members that the class does not have are skipped. One that
-            is missing has its default; None if it may be unknown, and a tuple is empty.
+        value: Values from Arrow or JSON. Unknown members are skipped. A missing one gets its
+            default, else None if it is optional, or an empty tuple.
 
     Raises:
-        KeyError: A member is missing, and nothing can stand in its place.
+        KeyError: A member without a possible default is missing.
     """
     return _reader(cls)(value)
 
 
 @cache
 def _reader(hint: Any) -> Callable[[Any], Any]:
-    """What reads values of a type."""
+    """Create a function that reads values of a type."""
     inner, optional = _without_none(hint)
     if optional:
         read = _reader(inner)
@@ -100,7 +99,7 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
         known = {name: value for name, value in absent.items() if value is not MISSING}
         return lambda value: inner(
             **{
-                # A file of another version may lack what is known today.
+                # A file of another version may lack members that exist now.
                 name: known[name] if name not in value and name in known else read(value[name])
                 for name, read in readers
             }
@@ -115,7 +114,7 @@ def has_default(cls: type, name: str) -> bool:
 
 
 def _absent(field: Field[Any], hint: Any) -> Any:
-    """What stands for a member that a file does not have; `MISSING` if nothing can."""
+    """The replacement for a member that a file lacks; `MISSING` if there is none."""
     if field.default is not MISSING:
         return field.default
     inner, optional = _without_none(hint)

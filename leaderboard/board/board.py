@@ -1,25 +1,25 @@
-"""The board as an app reads it: nothing is checked or recomputed at the start.
+"""The board as read by an app, without checking or recomputing anything at startup.
 
     board = load(Path("leaderboard.parquet"))
-    board.protocols                   # all protocols, the standard one first: a table for each
+    board.protocols                   # all protocols, the standard one first: one table each
     board.rows()                      # the entries of the first, without curves and episodes
     board.row("20270102_grpo")        # one of them; None if there is no such entry
     board.curves(row)                 # its training curves
     board.solved(row, key)            # solved plays of every episode of a panel
-    panel_sets(board.protocols[0])    # the built-in panels and the field's, one for each task
+    panel_sets(board.protocols[0])    # the built-in panels and the field's, one per task
 
-`rows.py` and `training_rows.py` define a row, `protocols.py` what is said beside the rows,
-`file.py` the files themselves. `leaderboard/table/` is on top of it:
+`rows.py` and `training_rows.py` define a row, `protocols.py` the facts besides the rows, `file.py`
+the files themselves. `leaderboard/table/` builds on this:
 
 - `table.py`: the table of a view (panels, filters, order) as a pandas frame;
-- `columns.py`: what every column and every curve is, its unit, which values are better;
-- `cells.py`: numbers and texts as people read them, and CSV;
+- `columns.py`: meaning and unit of every column and curve, and which values are better;
+- `cells.py`: numbers and texts for display, and CSV;
 - `paired.py`: two entries on the same episodes; `ranks.py`: ties and ranks.
 
-`published.py` has what the paper published, which is not an entry and has no rank.
+`published.py` has the paper's published results, which are not entries and have no rank.
 
-None of these imports gradio, torch or a task. A row names its protocol: what takes a row needs no
-protocol beside it.
+None of these imports gradio, torch or a task. A row names its protocol, so functions that take a
+row need no separate protocol.
 """
 
 from collections.abc import Mapping
@@ -46,10 +46,10 @@ FIELD = "field panels"
 
 @dataclass(frozen=True, eq=False)
 class Board:
-    """A board that was read; it never changes, and may be the key of a cache.
+    """A board read from a file; it is immutable and hashable.
 
     Attributes:
-        facts: What the file says beside its entries.
+        facts: The file's facts besides its entries.
     """
 
     facts: BoardFacts
@@ -57,22 +57,22 @@ class Board:
 
     @property
     def protocols(self) -> tuple[Protocol, ...]:
-        """All protocols, today's standard one first; at least one."""
+        """All protocols, at least one, with the current standard one first."""
         return self.facts.protocols
 
     @property
     def refused(self) -> tuple[Refused, ...]:
-        """Submissions that were not accepted when the board was made."""
+        """Submissions that were not accepted when the board was built."""
         return self.facts.refused
 
     def protocol(self, name: str | None = None) -> Protocol | None:
-        """A protocol by its name, the first without one; None if there is no such protocol."""
+        """A protocol by name, by default the first; None if there is no such protocol."""
         if name is None:
             return self.protocols[0]
         return next((each for each in self.protocols if each.name == name), None)
 
     def rows(self, protocol: str | None = None) -> tuple[BoardRow, ...]:
-        """The entries of a protocol, by id; of the first one by default."""
+        """The entries of a protocol, by default the first, sorted by id."""
         return self._rows.get(protocol or self.protocols[0].name, ())
 
     def row(self, entry: str, protocol: str | None = None) -> BoardRow | None:
@@ -82,12 +82,12 @@ class Board:
         return None if place is None else self._all[place]
 
     def panel(self, row: BoardRow, key: PanelKey) -> PanelFacts | None:
-        """What a panel is, under the protocol of a row."""
+        """Facts about a panel under the protocol of a row."""
         protocol = self.protocol(row.protocol)
         return protocol.panel(key) if protocol else None
 
     def curves(self, row: BoardRow) -> tuple[SeedCurves, ...]:
-        """The training curves of an entry, by seed; none without training logs."""
+        """The training curves of an entry, by seed; empty without training logs."""
         if "curves" not in self._table.column_names:
             return ()
         found = self._table["curves"][self._place(row)].as_py()
@@ -97,13 +97,13 @@ class Board:
         """Solved plays of every episode of a panel, in the order of `PanelFacts.episodes`.
 
         Returns:
-            (k,), each between 0 and `PanelNumbers.plays`; read only. None if it was not played.
+            (k,), each between 0 and `PanelNumbers.plays`; read-only. None if it was not played.
         """
         return self._solved.get((row.protocol, row.id, *key))
 
     @property
     def content(self) -> BoardContent:
-        """Everything that the file holds."""
+        """The whole content of the file."""
         return BoardContent(self.facts, full_rows(self._table))
 
     def _place(self, row: BoardRow) -> int:
@@ -126,7 +126,7 @@ class Board:
 
     @cached_property
     def _solved(self) -> Mapping[tuple[str, str, str, str], Counts]:
-        """All outcomes, as views of the file's own memory."""
+        """All outcomes, as views into the file's memory."""
         if "outcomes" not in self._table.column_names:
             return {}
         column = self._table["outcomes"].combine_chunks()
@@ -151,18 +151,18 @@ def load(path: Path) -> Board:
         path: Its Parquet file.
 
     Raises:
-        UserError: It is not there, no board, or of another version.
+        UserError: It is missing, not a board, or has another version.
     """
     facts, table = read_table(path)
     return Board(facts, table)
 
 
 def panel_sets(protocol: Protocol) -> Mapping[str, tuple[PanelKey, ...]]:
-    """The sets of panels that means are taken over: one panel of each task, by the set's name.
+    """The sets of panels over which means are taken: one panel per task, by the set's name.
 
-    `BUILT_IN` needs no download, `FIELD` is what the field reports (of a task that has no such
-    data, the built-in panel). Tasks that nobody has played in a set are not in it, and a set
-    without a panel is not there.
+    `BUILT_IN` needs no download, `FIELD` is the panels that the field reports (for a task without
+    such data, the built-in panel). A set contains only tasks with played panels, and empty sets are
+    left out.
     """
     built_in = tuple(panel.key for panel in protocol.panels if panel.panel == "builtin")
     field_panels = tuple(panel.key for panel in protocol.panels if panel.field)

@@ -1,13 +1,12 @@
-"""Makes the board: checks every submission, computes its row, and joins what was checked before.
+"""Builds the board: checks every submission, computes its row, and adds archived rows.
 
-Every folder is judged by the code that judges pull requests. What it accepts is on the board under
-the protocol of its runs: the standard one, that for models that think, or that for models that see.
-When these change, episodes of older entries cannot be executed again with what is installed: their
-rows come from an archive, which is the Parquet file of the board as it was, under a protocol of the
-archive's name. Archives lie beside the submissions, in the folder `.archives`. What an archive says
-of an entry is shown as long as the entry's folder holds the files that it was accepted with. An
-entry that is neither accepted nor in an archive is refused: the board names it, and so does the
-exit code.
+Every folder is judged by the same code as pull requests. Accepted entries are on the board under
+the protocol of their runs: the standard one, the one for reasoning models, or the one for vision
+models. When these change, episodes of older entries can no longer be replayed with the installed
+version: their rows come from an archive, which is the board's earlier Parquet file, under a
+protocol with the archive's name. Archives are in the submissions' folder `.archives`. An archived
+entry is shown as long as its folder contains the files with which it was accepted. An entry that is
+neither accepted nor archived is refused, which the board and the exit code report.
 """
 
 import json
@@ -49,24 +48,25 @@ from tasks.errors import UserError, os_error_as
 from tasks.texts import on_one_line
 
 ARCHIVES = ".archives"
-"""Folder of boards of older protocols, among the submissions."""
+"""Folder of boards with older protocols, in the submissions' folder."""
 QUICK_S: Final = 120.0
-"""Seconds that a replay may take before those of other submissions, where time is limited."""
+"""Seconds after which a replay is postponed until after all others, if time is limited."""
 GRACE_S: Final = 900.0
-"""Seconds for the checks that remain when replays have ended: those of what is known to hold."""
+"""Seconds for the remaining checks after the end of replays, of entries known to hold."""
 MAX_REASONS = 10
-"""Findings of a refused submission that are kept."""
+"""Maximum findings stored for a refused submission."""
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What came of a build.
+    """Result of a build.
 
     Attributes:
-        content: Of the files.
-        accepted: Ids of the submissions that hold today.
-        archived: Ids of those that do not, and are shown as an archive has them.
-        dropped: Ids of archived entries that are not shown: their folder is gone or changed.
+        content: Content of the files.
+        accepted: Ids of the accepted submissions.
+        archived: Ids of submissions that are no longer accepted, and are shown from an archive.
+        dropped: Ids of archived entries that are not shown, because their folder is gone or
+            changed.
     """
 
     content: BoardContent
@@ -82,7 +82,7 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What is known beside the submissions; see `BoardFacts`."""
+    """Facts besides the submissions; see `BoardFacts`."""
 
     repository: str | None = None
     commit: str | None = None
@@ -111,24 +111,25 @@ def build(
     """Check all submissions of a folder and compute the board.
 
     Args:
-        submissions: The folder; every folder in it whose name has no dot in front is one. Boards
-            of older protocols are the Parquet files in its folder `ARCHIVES`.
-        inits: SHA-256 of the registered inits by name, where it is pinned.
+        submissions: The folder; every subfolder without a leading dot is a submission. Boards of
+            older protocols are the Parquet files in its folder `ARCHIVES`.
+        inits: SHA-256 of the registered inits by name, if pinned.
         env_processes: See `benchmark.evaluation.replay.replay_run`.
-        replays: What is known of earlier replays; None to make all of them.
-        replay_s: Seconds after which no submission is replayed any more; slow ones come last. One
-            that is not known to hold is left out then, and after `GRACE_S` more every one that is
-            not checked.
+        replays: Cache of earlier replays; None to replay everything.
+        replay_s: Seconds after which no more submissions are replayed, with slow ones last.
+            Submissions that are not known to hold are then left out, and after `GRACE_S` more all
+            unchecked ones.
         shipped: See `check_submission`.
         tracks: Likewise.
         method_fault: Likewise.
-        checked: Told of every verdict, with its number from 1 and how many there will be.
-        train_command: From a training log to its command, for entries' pages; None to name none.
-        origin: Where the submissions come from.
+        checked: Called with every verdict, its number from 1, and the total number.
+        train_command: Function from a training log to its command, for entries' pages; None to
+            show none.
+        origin: Source of the submissions.
 
     Raises:
-        UserError: There is no such folder, or an archive cannot be read or has the name of another
-            protocol.
+        UserError: There is no such folder, or an archive cannot be read or has another protocol's
+            name.
     """
     folders = _folders(submissions)
     until = time.monotonic() + replay_s
@@ -157,7 +158,7 @@ def build(
         if checked is not None:
             checked(judged.verdict, number, len(folders))
         today.take(judged)
-    # What is refused today may have the same `submission.json` and other files.
+    # A refused submission may have the same `submission.json` but other files.
     read = {*today.archived, *(row.id for row in today.rows)}
     there = {folder.name: _digest(folder) for folder in folders if folder.name in read}
     kept = [row for row in old_rows if there.get(row.id) == row.submission_sha256]
@@ -178,7 +179,7 @@ def _folders(submissions: Path) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What an accepted submission brings to the board: its row, and the panels that it played."""
+    """An accepted submission's contribution to the board: its row, and the panels it played."""
 
     row: FullRow
     panels: tuple[PanelFacts, ...]
@@ -190,16 +191,16 @@ def shown_of(
     reruns: Reruns,
     train_command: TrainCommandOf | None = None,
 ) -> Shown:
-    """Compute what an accepted submission brings to the board.
+    """Compute an accepted submission's contribution to the board.
 
     Args:
-        verdict: On it.
-        entry: What was judged.
-        reruns: What maintainers have repeated, by folder name.
+        verdict: The verdict on it.
+        entry: The entry.
+        reruns: The maintainers' reruns, by folder name.
         train_command: See `build`.
 
     Raises:
-        Exception: Something in the entry breaks a step, or no file can hold the row.
+        Exception: Something in the entry breaks a step, or the files cannot hold the row.
     """
     badges, records = badges_of(verdict, reruns), reruns_of(verdict.folder, reruns)
     row = row_of(entry, badges, records, train_command)
@@ -208,7 +209,7 @@ def shown_of(
 
 
 def fault_of(error: Exception) -> Finding:
-    """What is said of an entry that breaks its check or its row."""
+    """The finding for an entry that breaks its check or its row."""
     why = str(error) if isinstance(error, UserError) else repr(error)
     return Finding("", "", f"the check itself failed: {why}", "tell the maintainers")
 
@@ -218,10 +219,10 @@ class _Judged:
     """One submission of a build.
 
     Attributes:
-        verdict: On it.
-        shown: None if it is not accepted.
-        peer: What others are compared with; None if they are not.
-        late: Its time alone is missing.
+        verdict: The verdict on it.
+        shown: Its contribution; None if it is not accepted.
+        peer: The entry that others are compared with; None if they are not.
+        late: It was left out only for lack of time.
     """
 
     verdict: CheckResult
@@ -231,7 +232,7 @@ class _Judged:
 
 
 class _Today:
-    """The verdicts of today's checks, sorted by what is shown of their submissions.
+    """The verdicts of this build, grouped by how their submissions are shown.
 
     Args:
         known: Hashes of the `submission.json` of all archived entries.
@@ -246,7 +247,7 @@ class _Today:
         self._known = known
 
     def take(self, judged: _Judged) -> None:
-        """Put one where it belongs."""
+        """Add a judged submission to its group."""
         verdict, shown = judged.verdict, judged.shown
         if shown is not None:
             self.rows.append(shown.row)
@@ -259,7 +260,7 @@ class _Today:
 
     @property
     def protocols(self) -> list[Protocol]:
-        """Those of all accepted runs, with their panels in order."""
+        """The protocols of all accepted runs, with their panels in order."""
         return [
             Protocol(name, tuple(sorted(played.values(), key=_place)))
             for name, played in self._panels.items()
@@ -289,9 +290,9 @@ def _judged(
     shown: Callable[[CheckResult, Entry], Shown],
     until: float,
 ) -> Iterator[_Judged]:
-    """Check every submission, against those accepted before it: the first one is not a copy.
+    """Check every submission against those accepted before it: the first one is not a copy.
 
-    Where time is limited, slow replays come last, so that a few do not take the time of all others.
+    If time is limited, slow replays come last, so that a few cannot use up the time of all others.
     """
     before: dict[Path, AcceptedEntry] = {}
     slow: list[Path] = []
@@ -319,12 +320,12 @@ def _judge(folder: Path, context: Context, shown: Callable[[CheckResult, Entry],
         entry = verdict.entry
         if entry is None or not (verdict.accepted or late):
             return _Judged(verdict, late=late)
-        # Nor does what is left out for its time make room for a copy of it.
+        # A submission left out for lack of time must not allow a copy of it, either.
         peer = AcceptedEntry.of(entry)
         return _Judged(verdict, shown(verdict, entry) if verdict.accepted else None, peer, late)
     except Exception as error:
-        # Whatever an entry does to its check or its row, the others are shown: it is refused, and
-        # the board, the output and the exit code say so.
+        # However an entry breaks its check or its row, the others are shown: it is refused, which
+        # the board, the output and the exit code report.
         return _Judged(CheckResult(folder, (fault_of(error),), None, 0, 0))
 
 
@@ -348,10 +349,10 @@ def _sha256(path: Path) -> str | None:
 
 
 def _is_as_accepted(folder: Path) -> bool:
-    """Whether the files of an entry are those that were accepted, whatever is made of them today.
+    """Whether an entry's files are those that were accepted, regardless of the current verdict.
 
     Args:
-        folder: The entry's, with the `submission.json` that was accepted.
+        folder: The entry's folder, with the accepted `submission.json`.
     """
     listed = json.loads((folder / SUBMISSION).read_bytes())["files"]
     own = (file for file in listed if file.get("url") is None)
@@ -359,10 +360,10 @@ def _is_as_accepted(folder: Path) -> bool:
 
 
 def _archives(folder: Path) -> list[BoardContent]:
-    """Boards of older protocols, the last name first; no two have a name in common.
+    """Boards of older protocols in reverse order of their file names; protocol names are unique.
 
     Raises:
-        UserError: One cannot be read, or a protocol has the name of another one.
+        UserError: An archive cannot be read, or two protocols have the same name.
     """
     older = [_archive(path) for path in sorted(folder.glob("*.parquet"), reverse=True)]
     names = [*OPTIONS, *(each.name for content in older for each in content.facts.protocols)]
@@ -375,8 +376,8 @@ def _archives(folder: Path) -> list[BoardContent]:
 def _archive(path: Path) -> BoardContent:
     """A board of an older protocol: its newest protocol gets the file's name.
 
-    Its others that are called as today's get it in front of their own name.
-    What had been refused then is not taken over: it is judged again if it is still there.
+    Its other protocols get the file's name as a prefix if they are named like current ones.
+    Submissions refused at that time are not included: they are judged again if they still exist.
     """
     content = read_content(path)
     newest, *others = content.facts.protocols
@@ -387,7 +388,7 @@ def _archive(path: Path) -> BoardContent:
 
 
 def _place(panel: PanelFacts) -> tuple[str, bool, bool, str]:
-    """By task; the built-in panel first, then the one that the field reports."""
+    """Sort key: by task, the built-in panel first, then the one that the field reports."""
     return panel.task, panel.panel != "builtin", not panel.field, panel.panel
 
 

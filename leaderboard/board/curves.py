@@ -1,4 +1,4 @@
-"""The curves of a training, as the board shows them; long ones are thinned out."""
+"""The curves of a training run as the board shows them; long ones are thinned."""
 
 import math
 from collections.abc import Mapping
@@ -15,13 +15,13 @@ from leaderboard.board.training_rows import SeedCurves, Spark, StoredSeries
 
 @dataclass(frozen=True, slots=True)
 class CurveKind:
-    """What one curve of a training is.
+    """Definition of one curve of a training run.
 
     Attributes:
-        title: What the page calls it.
+        title: Its title on the page.
         unit: Its unit.
-        text: What it says, in one line.
-        log_scale: Its order of magnitude is what matters.
+        text: Its meaning in one line.
+        log_scale: Whether its order of magnitude matters.
     """
 
     title: str
@@ -37,7 +37,7 @@ CURVES: Final[Mapping[str, CurveKind]] = {
     "entropy": CurveKind("entropy", "nats", "of the next token, full softmax, mean over tokens"),
     "format": CurveKind("valid format", "share", "validation responses in the required format"),
 }
-"""The curves of `SeedCurves.series` that are drawn, by name."""
+"""The plotted curves of `SeedCurves.series`, by name."""
 
 SIGNALS: Final[Mapping[str, CurveKind]] = {
     "kl_init": CURVES["kl_init"],
@@ -48,17 +48,17 @@ SIGNALS: Final[Mapping[str, CurveKind]] = {
         "valid format", "share", "training responses in the required format"
     ),
 }
-"""What may warn of a collapse: numbers of every update, by name."""
+"""Numbers of every update that may predict a collapse, by name."""
 EPISODES: Final = "episodes"
-"""The series of the episodes that were played before each validation and before the end."""
+"""The series of the episodes played before each validation and before the end."""
 TOKENS: Final = "tokens"
 """The series of the response tokens sampled since the beginning, by update."""
 SECONDS: Final = "seconds"
 """The series of the seconds of compute since the beginning, by update."""
 SPARK_POINTS: Final = 24
-"""Points of a curve in the row of a table."""
+"""Maximum points of a curve in a table row."""
 MAX_POINTS: Final = 400
-"""Points of a series on the board; a page is not wider."""
+"""Maximum points of a series on the board, about the width of a page."""
 
 _UPDATES: Final = {
     "kl_init": "kl_init/mean",
@@ -73,13 +73,13 @@ _VALIDATIONS: Final = {"success": "validation/success", "format": "validation/fo
 def seed_curves(
     run: RunCurves, stability: RunStability, panel: str | None, stopped: str | None = None
 ) -> SeedCurves:
-    """The curves of one training.
+    """The curves of one training run.
 
     Args:
-        run: What its log says; with a seed.
-        stability: Computed from it.
-        panel: `task/panel` that it was validated on, if it was.
-        stopped: Why it was ended early, if it was.
+        run: The curves in its log, with a seed.
+        stability: Its stability, computed from them.
+        panel: `task/panel` of its validations, if any.
+        stopped: Why it was stopped early, if it was.
 
     Raises:
         ValueError: The run has no seed.
@@ -108,7 +108,7 @@ def seed_curves(
 
 
 def spark_of(curves: SeedCurves) -> Spark:
-    """The success curve of a training, for the row of a table."""
+    """The success curve of a training run, for a table row."""
     found = curves.of("success")
     series = [] if found is None else zip(found.steps, found.values, strict=True)
     known = [(step, value) for step, value in series if math.isfinite(value)]
@@ -119,7 +119,7 @@ def spark_of(curves: SeedCurves) -> Spark:
 
 
 def _name(name: str, stability: RunStability) -> str:
-    """What a series is called in `RunCurves`; validations are those that count as success."""
+    """A series' name in `RunCurves`; for validations, that of the success curve's panel."""
     if name in _UPDATES:
         return _UPDATES[name]
     _, at, panel = (stability.success_curve or "").partition("@")
@@ -127,7 +127,7 @@ def _name(name: str, stability: RunStability) -> str:
 
 
 def _episodes(run: RunCurves, stability: RunStability) -> Points | None:
-    """Episodes played before each validation, and before the end; None if the log cannot say."""
+    """Episodes played before each validation and before the end; None if not in the log."""
     progress = progress_of(run, _name("success", stability))
     if progress is None or progress.episodes is None or progress.all_episodes is None:
         return None
@@ -147,15 +147,15 @@ def _series(name: str, points: Points) -> StoredSeries:
 
 
 def thinned(points: Points, most: int = MAX_POINTS) -> Points:
-    """A curve with few enough points to be drawn, whose peaks and gaps are all still there.
+    """Thin a curve for plotting, but keep all peaks and gaps.
 
-    The points between the first and the last one are cut into runs of nearly equal length. Of each
-    run the lowest and the highest value stay, the first of several; and, instead of either,
-    the first value that is not finite, since what overflowed matters more than a peak.
+    The points between the first and the last one are split into segments of nearly equal length.
+    Each keeps its lowest and highest value, the first of several; the first value that is not
+    finite replaces one of them, since an overflow matters more than a peak.
 
     Args:
         points: The curve.
-        most: Points to keep, at least 4. A curve with no more is given back as it is.
+        most: Points to keep, at least 4. A curve with no more points is returned unchanged.
     """
     count = points.steps.size
     if count <= most:

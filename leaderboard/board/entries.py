@@ -1,4 +1,4 @@
-"""From a submission that was accepted to its row: every number is computed here, none is read."""
+"""Computes the row of an accepted submission; every number is computed here, none is read."""
 
 import hashlib
 import math
@@ -69,7 +69,7 @@ from tasks.seeding import canonical_json
 from tasks.texts import on_one_line
 
 MAX_COMMAND = 2_000
-"""Characters of a line of commands that are kept."""
+"""Maximum stored characters of a command line."""
 
 
 def row_of(
@@ -78,13 +78,13 @@ def row_of(
     reruns: Sequence[Rerun],
     train_command: TrainCommandOf | None = None,
 ) -> FullRow:
-    """Compute everything that the board knows of an entry.
+    """Compute everything that the board shows about an entry.
 
     Args:
-        entry: The submission; accepted.
+        entry: The accepted submission.
         proven: Its badges.
-        reruns: What maintainers have repeated of it.
-        train_command: From a training log to its command; None to name none.
+        reruns: The maintainers' reruns of it.
+        train_command: Function from a training log to its command; None to show none.
     """
     submission, method = entry.submission, entry.submission.method
     stability, curves = _trainings(entry)
@@ -127,7 +127,7 @@ def row_of(
 
 
 def facts_of(entry: Entry) -> list[PanelFacts]:
-    """What the panels are that an entry has played."""
+    """Facts about the panels that an entry has played."""
     found = []
     for run in entry.checkpoints[0].runs:
         for protocol in run.manifest.panels:
@@ -231,14 +231,14 @@ def _dependable(entry: Entry, key: Key, curves: Sequence[SeedCurves]) -> Dependa
 
 
 def _mean_success(seeds: Sequence[Mapping[str, Sequence[bool]]]) -> Interval:
-    """Mean success of checkpoints over episodes and seeds, by the plays of each."""
+    """Mean success of checkpoints over episodes and seeds, from the plays of each."""
     plays = [[each for own in seeds for each in own[episode]] for episode in sorted(seeds[0])]
     rates = [fmean([fmean(own[episode]) for episode in own]) for own in seeds]
     return mean_success([Side.of(plays, rates if len(seeds) > 1 else ())])
 
 
 def _categories(entry: Entry, key: Key, summary: PanelSummary) -> list[CategorySuccess]:
-    """Success by category, over all checkpoints; the interval is that of the whole panel's."""
+    """Success by category, over all checkpoints, with the same interval method as the panel."""
     plays: dict[str, dict[str, list[bool]]] = {each.category: {} for each in summary.categories}
     for record in _records(entry, key):
         plays[record.category].setdefault(record.episode, []).append(record.solved)
@@ -258,7 +258,7 @@ def _outcomes(entry: Entry, key: Key) -> Outcomes:
 
 
 def _trainings(entry: Entry) -> tuple[Stability | None, tuple[SeedCurves, ...]]:
-    """Stability and curves; nothing of either without a log of every training."""
+    """Stability and curves; neither unless every training run has a log."""
     found = stability_of(entry)
     if found is None:
         return None, ()
@@ -274,7 +274,7 @@ def _trainings(entry: Entry) -> tuple[Stability | None, tuple[SeedCurves, ...]]:
 
 
 def _validated(log: TrainingLog, stability: RunStability) -> str | None:
-    """The panel of a log's success curve; of several tasks all panels, whose mean it is."""
+    """The panel of a log's success curve; with several tasks, all panels that it averages."""
     if stability.success_curve is None:
         return None
     if log.several_tasks:

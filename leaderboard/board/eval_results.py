@@ -3,11 +3,11 @@
 The hub shows them on the model's page and in the table of the benchmark's dataset. Format:
 https://huggingface.co/docs/hub/eval-results (read as docs/hub/eval-results.md of hub-docs at commit
 064c7548; the page calls the feature work in progress). Every item needs the dataset's id, a task id
-out of that dataset's `eval.yaml`, and a value; date, source, framework and notes may be there.
-`verifyToken` is the hub's own and is left out: it stands for an evaluation in the hub's jobs, which
-a replay is not.
+from that dataset's `eval.yaml`, and a value; date, source, framework and notes are optional. The
+hub's own `verifyToken` is left out: it certifies an evaluation in the hub's jobs, which a replay is
+not.
 
-The files are written for the models' owners, who put them into their repositories, or for a pull
+The files are meant for the models' owners, who add them to their repositories, or for a pull
 request there. Values are success rates in percent.
 """
 
@@ -26,7 +26,7 @@ from tasks.errors import UserError, os_error_as
 
 FOLDER: Final = ".eval_results"
 FRAMEWORK: Final = "arlarena-bench"
-"""What the dataset's `eval.yaml` must have as its `evaluation_framework`."""
+"""Required value of `evaluation_framework` in the dataset's `eval.yaml`."""
 MAX_PART: Final = 96
 _PART: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?")
 
@@ -37,8 +37,8 @@ class Source:
 
     Attributes:
         dataset: The benchmark's dataset on the hub, `OWNER/NAME`.
-        url: Address of the board, for people; None to leave it out.
-        hubs: Repositories of the registered inits that live on the hub, by the init's name.
+        url: Web address of the board; None to leave it out.
+        hubs: Hub repositories of registered inits, by the init's name.
     """
 
     dataset: str
@@ -54,20 +54,20 @@ def task_id(task: str, panel: str) -> str:
 def result_files(content: BoardContent, source: Source) -> tuple[dict[Path, bytes], list[str]]:
     """The files of all entries of the standard protocol whose models are on the hub.
 
-    Every checkpoint is a model of its own, with its own success, not the mean over seeds. One file
-    for each entry and model repository; where two seeds are two commits of one repository, it has
-    the items of both.
+    Every checkpoint is a separate model with its own success instead of the mean over seeds. There
+    is one file per entry and model repository; if two seeds are two commits of one repository, it
+    has the items of both.
 
     Args:
         content: The board.
         source: Where the results are shown.
 
     Returns:
-        Contents by path, `OWNER/NAME/.eval_results/<entry>.yaml`; and models that are called what
-        no repository can be called, which have no file.
+        Contents by path, `OWNER/NAME/.eval_results/<entry>.yaml`; and models without a file,
+        because their name is not a valid repository name.
 
     Raises:
-        UserError: `source.dataset` cannot be a dataset.
+        UserError: `source.dataset` is not a valid dataset name.
     """
     if not _is_repository(source.dataset):
         raise UserError(f"--dataset {source.dataset}: not a dataset on the hub; give OWNER/NAME")
@@ -90,10 +90,10 @@ def result_files(content: BoardContent, source: Source) -> tuple[dict[Path, byte
 
 
 def write_files(files: Mapping[Path, bytes], out: Path) -> None:
-    """Write what `result_files` gives below a folder.
+    """Write the files from `result_files` to a folder.
 
     Raises:
-        UserError: It cannot be written.
+        UserError: They cannot be written.
     """
     for path, content in files.items():
         with os_error_as(f"{out / path} cannot be written"):
@@ -102,14 +102,14 @@ def write_files(files: Mapping[Path, bytes], out: Path) -> None:
 
 
 def _repository(point: BoardCheckpoint, source: Source) -> str | None:
-    """Where a checkpoint's weights lie on the hub; None if they do not."""
+    """The hub repository of a checkpoint's weights; None if there is none."""
     if point.model.kind == "init":
         return source.hubs.get(point.model.name)
     return point.model.name if point.model.kind == "hub" else None
 
 
 def _is_repository(name: str) -> bool:
-    """Whether a name is `OWNER/NAME` as the hub allows it; no part of it leads out of a folder."""
+    """Whether a name is a valid `OWNER/NAME` on the hub; no part of it can leave a folder."""
     parts = name.split("/")
     odd = "--" in name or ".." in name or any(len(part) > MAX_PART for part in parts)
     return len(parts) == 2 and not odd and all(_PART.fullmatch(part) for part in parts)

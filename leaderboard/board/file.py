@@ -1,13 +1,13 @@
 """The board's file: one Parquet file, and the same content as JSON.
 
-A line of `leaderboard.parquet` is a `rows.FullRow`; what is said beside the entries
-(`protocols.BoardFacts`) lies in the schema's metadata under `KEY`, as JSON. Lines are sorted by
-protocol (today's standard one first) and id. Nothing in either file depends on the time, the place
-or the order of work: the same submissions give the same bytes.
+A row of `leaderboard.parquet` is a `rows.FullRow`; the facts besides the entries
+(`protocols.BoardFacts`) are in the schema's metadata under `KEY`, as JSON. Rows are sorted by
+protocol (the current standard one first) and id. Neither file depends on time, location or
+processing order: the same submissions give the same bytes.
 
-Files are read tolerantly, since archives of older protocols cannot be made again: a column or a
-field that this program does not know is skipped, and one that a file does not have yet is unknown.
-`VERSION` changes only when what a column means changes.
+Files are read tolerantly, since archives of older protocols cannot be rebuilt: unknown columns and
+fields are skipped, and missing ones are unknown. `VERSION` changes only when the meaning of a
+column changes.
 """
 
 import json
@@ -25,22 +25,22 @@ from leaderboard.board.rows import FullRow
 from tasks.errors import UserError
 
 VERSION: Final = 1
-"""Of the schema; another one cannot be read."""
+"""Version of the schema; other versions cannot be read."""
 PARQUET: Final = "leaderboard.parquet"
 JSON: Final = "leaderboard.json"
 KEY: Final = b"arlarena-bench.leaderboard"
 SCHEMA: Final[pa.Schema] = schema_of(FullRow)
-"""Columns of the Parquet file as it is written."""
+"""Columns of the Parquet file."""
 _NEEDED: Final = frozenset(name for name in SCHEMA.names if not has_default(FullRow, name))
 """Columns without which a file is not a board."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoardContent:
-    """All that a board's file holds.
+    """The content of a board's file.
 
     Attributes:
-        facts: What is said beside the entries.
+        facts: Facts besides the entries.
         rows: The entries, in the order of the file.
     """
 
@@ -59,10 +59,10 @@ def parquet_bytes(content: BoardContent) -> bytes:
 
 
 def check_row(row: FullRow) -> None:
-    """Check that both files can hold a row: one that they cannot hold would keep all others out.
+    """Check that both files can hold a row, because an invalid one would block all others.
 
     Raises:
-        Exception: They cannot, in whatever way.
+        Exception: They cannot, for any reason.
     """
     _table([row])
     json_text(to_plain(row)).encode()
@@ -73,9 +73,9 @@ def _table(rows: Sequence[FullRow]) -> pa.Table:
 
 
 def json_bytes(content: BoardContent) -> bytes:
-    """The content of `leaderboard.json`: a line for every entry.
+    """The content of `leaderboard.json`, with one line per entry.
 
-    Numbers that are not finite are the texts `nan`, `inf` and `-inf`.
+    Numbers that are not finite become the texts `nan`, `inf` and `-inf`.
     """
     entries = ",\n".join(json_text(to_plain(row)) for row in content.rows)
     facts = json_text(to_plain(content.facts))
@@ -86,7 +86,7 @@ def read_table(path: Path) -> tuple[BoardFacts, pa.Table]:
     """Read a Parquet file.
 
     Raises:
-        UserError: It is not there, no board, or of another version.
+        UserError: It is missing, not a board, or has another version.
     """
     try:
         table = pq.read_table(path)
@@ -119,7 +119,7 @@ def _facts(path: Path, stated: bytes) -> BoardFacts:
 
 
 def read_content(path: Path) -> BoardContent:
-    """Read everything that a Parquet file holds; `board.load` reads what is asked for.
+    """Read the whole content of a Parquet file; `board.load` reads lazily.
 
     Raises:
         UserError: See `read_table`.

@@ -1,4 +1,4 @@
-"""What the board's file says beside its entries: protocols, their panels, what was refused."""
+"""Facts in the board's file besides its entries: protocols, panels, refused submissions."""
 
 import re
 from dataclasses import dataclass
@@ -7,26 +7,26 @@ from typing import Final
 from leaderboard.board.rows import PanelKey
 
 COMPARISONS: Final = re.compile(r"all-async-\d+|.+-specialist|.+-sweep-.+")
-"""Names of tracks that are there to compare a method with itself on another one."""
+"""Names of tracks that exist to compare a method with itself on another track."""
 
 
 @dataclass(frozen=True, slots=True)
 class PanelFacts:
-    """What a panel is, under one protocol.
+    """Facts about a panel under one protocol.
 
     Attributes:
         task: Task name.
         panel: Panel name.
-        title: The task's name for people.
-        field: It is the panel that the field reports (of a task without such data, the built-in
-            one).
-        fingerprint: Of its protocol.
-        protocol: That protocol, as canonical JSON: sampling, turn limit, versions, ...
-        category_name: What categories are.
+        title: The task's display name.
+        field: Whether the field reports on this panel (for a task without such data, whether it is
+            the built-in one).
+        fingerprint: Fingerprint of its protocol.
+        protocol: Its protocol as canonical JSON: sampling, turn limit, versions, ...
+        category_name: What the categories stand for.
         score_name: What the score measures.
-        score_unit: Its unit.
-        episodes: Ids, sorted.
-        categories: Category of each, in the same order.
+        score_unit: Unit of the score.
+        episodes: Episode ids, sorted.
+        categories: Category of each episode, in the same order.
     """
 
     task: str
@@ -49,10 +49,10 @@ class PanelFacts:
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """One protocol: what is in one table.
+    """One protocol, which has one table.
 
     Attributes:
-        name: Such as `v1`.
+        name: Its name, such as `v1`.
         panels: All panels that an entry has played under it, in the order of the table.
     """
 
@@ -60,17 +60,17 @@ class Protocol:
     panels: tuple[PanelFacts, ...]
 
     def panel(self, key: PanelKey) -> PanelFacts | None:
-        """One panel; None if nobody has played it."""
+        """One panel; None if no entry has played it."""
         return next((panel for panel in self.panels if panel.key == key), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A submission that is not on the board though its folder is there.
+    """A submission that is not on the board although its folder exists.
 
     Attributes:
         id: Name of its folder.
-        reasons: What the check has found; texts of the submission in it are on one line.
+        reasons: Findings of the check; texts from the submission in them are on one line.
     """
 
     id: str
@@ -84,12 +84,12 @@ class StudyRun:
     Attributes:
         track: Its track.
         recipe: Its recipe.
-        seed: Of the training.
-        success: Of the last weights on the track's validation panels, a share.
+        seed: Training seed.
+        success: Success rate of the last weights on the track's validation panels.
         collapse: The update at which it collapsed; None if it did not.
-        cpu_minutes: Processor time of training and evaluation.
-        halved: It did not collapse and ended at half of its best validation or below
-            (`benchmark.stability.collapse.halved`); older boards do not say.
+        cpu_minutes: CPU time of training and evaluation.
+        halved: It did not collapse but ended at half of its best validation or below
+            (`benchmark.stability.collapse.halved`); missing in older boards.
     """
 
     track: str
@@ -103,14 +103,14 @@ class StudyRun:
 
 @dataclass(frozen=True, slots=True)
 class StudyVerdict:
-    """What the project's study says of one claim of a paper (`baselines.study.claims`).
+    """The verdict of the project's study on one claim of a paper (`baselines.study.claims`).
 
     Attributes:
-        claim: The claim, one sentence.
-        track: Where it was judged.
+        claim: The claim in one sentence.
+        track: The track on which it was judged.
         outcome: `reproduced`, `contradicted`, `not decided` or `incomplete`.
-        numbers: What decides.
-        post_hoc: It was written down or changed when its numbers were known.
+        numbers: The deciding numbers.
+        post_hoc: It was written or changed when its numbers were known.
     """
 
     claim: str
@@ -122,16 +122,16 @@ class StudyVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """What could be on the board: every recipe on every track, and what the study has run of it.
+    """What could be on the board: every recipe on every track, with the study's runs.
 
     Attributes:
         tracks: Names of the tracks.
         recipes: Names of the recipes.
         runs: Finished runs.
-        verdicts: Claims of papers, judged by these runs.
+        verdicts: Verdicts on claims of papers, based on these runs.
         panels: Validation panels of each track, in the order of `tracks`, whose mean success is its
-            score; empty if the builder does not say.
-        impossible: Recipe and track of pairs that cannot be run: the recipe compares turns, and an
+            score; empty if not provided.
+        impossible: Pairs of recipe and track that cannot be run: the recipe compares turns, but an
             episode of the track is one sequence.
     """
 
@@ -148,10 +148,10 @@ class Waiting:
     """An open pull request that submits an entry.
 
     Attributes:
-        number: Of the pull request.
-        entry: Name of its folder; foreign text on one line.
+        number: Number of the pull request.
+        entry: Name of its folder; untrusted text on one line.
         opened: Day, ISO 8601.
-        state: What the check has said of its last commit: `waiting`, `running`, `passed`, `failed`,
+        state: State of the check of its last commit: `waiting`, `running`, `passed`, `failed`,
             `rerun`.
     """
 
@@ -166,8 +166,8 @@ class Queue:
     """Submissions that wait for a decision.
 
     Attributes:
-        day: When the repository was asked, ISO 8601.
-        waiting: The oldest first.
+        day: Day of the query, ISO 8601.
+        waiting: Pull requests, the oldest first.
     """
 
     day: str
@@ -176,17 +176,17 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class BoardFacts:
-    """What the file says beside its entries.
+    """Facts in the file besides its entries.
 
     Attributes:
-        version: Of the file's schema.
-        protocols: All protocols: today's standard one, today's other ones, older ones.
-        refused: What is not accepted any more, by id.
+        version: Version of the file's schema.
+        protocols: All protocols: the current standard one, other current ones, older ones.
+        refused: Submissions that are not accepted, by id.
         repository: https address of the repository that the board was built from; None if unknown.
         commit: Its commit, likewise.
         date: Day of that commit, ISO 8601, likewise.
-        grid: What could be here; None if the builder does not say.
-        queue: Submissions that wait, likewise.
+        grid: What could be on the board; None if not provided.
+        queue: Waiting submissions, likewise.
     """
 
     version: int

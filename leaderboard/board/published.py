@@ -1,9 +1,9 @@
-"""What the paper published: reference rows, not verified, without a rank.
+"""The paper's published results: reference rows, not verified and without a rank.
 
-The tables of ARLArena (arXiv:2602.21534v2), each in a file under `reference/`, as they are printed
-and with what is known to be inconsistent about them. `notes.yaml` says why the numbers cannot be
-compared with entries: they are of episodes of the paper's own, and of no panel. So they stand below
-the entries of a table, by task, and nothing is computed from them.
+The tables of ARLArena (arXiv:2602.21534v2), each in a file under `reference/`, as printed and with
+known inconsistencies. `notes.yaml` says why the numbers cannot be compared with entries: they are
+from the paper's own episodes, not from a panel. So they are shown below the entries of a table, by
+task, and nothing is computed from them.
 """
 
 from collections.abc import Collection, Sequence
@@ -29,12 +29,12 @@ class ReferenceColumn(Strict):
     """One column of a published table.
 
     Attributes:
-        name: As printed.
-        task: Task of this benchmark that it is about; null for all.
-        what: What was measured. `change` is a difference to the line before, in the paper's order
-            of steps; `average` is the paper's own mean.
-        unit: Its unit; `mixed` for what has none.
-        category: Part of the task's episodes that it is about; null for all.
+        name: Name as printed.
+        task: The task of this benchmark; null for all.
+        what: The measured quantity. `change` is the difference to the previous row, in the paper's
+            order of steps; `average` is the paper's own mean.
+        unit: Its unit; `mixed` if there is no single one.
+        category: Category of the task's episodes; null for all.
     """
 
     name: str
@@ -53,9 +53,9 @@ class ReferenceRow(Strict):
     """One row of a published table.
 
     Attributes:
-        method: As printed.
-        setting: What was changed of it; null for nothing.
-        values: One for each column; null where there is none.
+        method: Name as printed.
+        setting: Its changed setting; null for none.
+        values: One value per column; null if missing.
     """
 
     method: str
@@ -66,12 +66,12 @@ class ReferenceRow(Strict):
 
 
 class ReferenceNote(Strict):
-    """What is inconsistent, or must be known.
+    """A note on an inconsistency, or on other important facts.
 
     Attributes:
-        methods: Methods that it is about; empty for all of the table.
-        tasks: Tasks whose success rates it is about; empty if it is about none of them, but about
-            another column or the text of the paper.
+        methods: Methods that it concerns; empty for the whole table.
+        tasks: Tasks whose success rates it concerns; empty if it concerns another column or the
+            text of the paper.
         text: The note.
     """
 
@@ -85,14 +85,14 @@ class ReferenceTable(Strict):
 
     Attributes:
         table: Its number in the paper.
-        title: What it shows, in our words.
-        model: What was trained, in words.
-        models: The base model of each task, where they are not all the same.
-        parameters: Its weights, to one digit; null where rows differ.
-        main: Its rows are shown below the entries; the others are read by themselves.
+        title: Its title, in our words.
+        model: Description of the trained model.
+        models: The base model of each task, if they differ.
+        parameters: Number of weights, to one digit; null if rows differ.
+        main: Whether its rows are shown below the entries; other tables are read separately.
         columns: Its columns.
         rows: Its rows.
-        notes: What is known to be inconsistent.
+        notes: Known inconsistencies.
     """
 
     table: str
@@ -121,7 +121,7 @@ class ReferenceTable(Strict):
 
     @property
     def source(self) -> str:
-        """Where it is from, for people."""
+        """Its human-readable source."""
         return f"{PAPER}, table {self.table}"
 
     def success(self, row: ReferenceRow, task: str) -> float | None:
@@ -154,7 +154,7 @@ def reference_tables(folder: Path = FOLDER) -> tuple[ReferenceTable, ...]:
 
 @cache
 def task_notes() -> dict[str, str]:
-    """Why the numbers are not those of this board, by task; under `all` what holds everywhere.
+    """Why the numbers differ from this board's, by task; `all` has what holds everywhere.
 
     Raises:
         UserError: The file breaks its schema.
@@ -172,12 +172,12 @@ def _read(path: Path, schema: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class PublishedRow:
-    """One method of a main table, as far as some tasks are concerned.
+    """One method of a main table, on some tasks.
 
     Attributes:
-        method: As printed.
-        models: Base model of each task, in their order.
-        success: Its success rate on each of them as a share; None where there is none.
+        method: Name as printed.
+        models: Base model of each task, in order.
+        success: Success rate on each task as a share; None if missing.
         table: Number of its table in the paper.
     """
 
@@ -190,13 +190,13 @@ class PublishedRow:
 def published_rows(tasks: Sequence[str]) -> tuple[PublishedRow, ...]:
     """The published success rates on some tasks, in the order of the tables.
 
-    They are of the paper's own episodes: no panel of this benchmark has played them.
+    They are from the paper's own episodes, not from a panel of this benchmark.
 
     Args:
         tasks: Names of tasks, each once.
 
     Returns:
-        The rows that have a number of one of them.
+        The rows with a number for at least one of them.
     """
     rows = []
     for table in reference_tables():

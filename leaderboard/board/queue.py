@@ -1,4 +1,4 @@
-"""Submissions that wait for a decision, as `scripts/queue_of_submissions.py` wrote them to a file.
+"""Submissions that wait for a decision, from a file of `scripts/queue_of_submissions.py`.
 
 {"day": "2027-01-02", "waiting": [{"number": 7, "entry": "20270102_grpo",
 "opened": "2027-01-01", "state": "passed"}]}
@@ -21,7 +21,7 @@ STATES: Final = {
     "rerun": "waits for a rerun by maintainers",
     "failed": "check failed",
 }
-"""States of a pull request's check, and what the page calls them."""
+"""States of a pull request's check, and their names on the page."""
 MAX_BYTES: Final = 2**20
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
@@ -30,7 +30,7 @@ def read_queue(path: Path) -> Queue:
     """Read the queue.
 
     Raises:
-        UserError: The file cannot be read, or is none.
+        UserError: The file cannot be read, or is not a queue.
     """
     with os_error_as(f"--queue {path} cannot be read"):
         content = path.read_bytes()

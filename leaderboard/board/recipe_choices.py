@@ -1,4 +1,4 @@
-"""The four choices of a recipe, from the start line of its training log and from nothing else."""
+"""The four choices of a recipe, only from the start line of its training log."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,26 +13,25 @@ from tasks.texts import counted
 
 UNKNOWN: Final = RecipeChoices(None, None, None, None, None)
 PLAIN: Final = "plain"
-"""Sampling without anything beyond drawing groups."""
+"""Sampling that only draws groups."""
 MASKED: Final = " + sequence mask"
-"""What the name of a clipping with a sequence mask ends on."""
+"""Suffix of the name of a clipping with a sequence mask."""
 _NOT_SETTING: Final = (*DIMENSIONS, "validation", "checkpoint_every", "seed")
 _WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@-]{0,39}")
 
 
 def choices_of(logs: Sequence[TrainingLog]) -> RecipeChoices:
-    """What the logs of an entry say; what they do not say, or not alike, is unknown.
+    """The choices in an entry's logs; a choice that is missing, or differs, is unknown.
 
-    The form is that of this project's configurations: `advantage` and `clipping` are mappings with
-    a `name`, `aggregation` is a word, `sampling` names what is beyond plain sampling with its
-    settings, or null where it is off. A clipping's `sequence_mask` is named with it: the two
-    make different losses. The setting is what `rollout`, `optimization` and `kl` give to the
-    choices; the learning rate is in no hash, since it may be tuned for each of them, and neither
-    is what only watches or saves: `validation`, `checkpoint_every`. A custom learner belongs to the
-    setting.
+    The format is that of this project's configurations: `advantage` and `clipping` are mappings
+    with a `name`, `aggregation` is a word, `sampling` maps additions to plain sampling to their
+    settings, or to null if off. A clipping's `sequence_mask` is part of its name, because it
+    changes the loss. The setting is what `rollout`, `optimization` and `kl` contribute. The
+    learning rate is in no hash, since it may be tuned for each choice; neither are settings that
+    only observe or save: `validation`, `checkpoint_every`. A custom learner is part of the setting.
 
     Args:
-        logs: Of all checkpoints.
+        logs: Logs of all checkpoints.
     """
     found = {_choices(log.start.configuration, log.start.task) for log in logs}
     return found.pop() if len(found) == 1 else UNKNOWN
@@ -70,7 +69,7 @@ def _named(part: Any) -> str | None:
 def _clipping(part: Any) -> str | None:
     name = _named(part)
     if name is None or "sequence_mask" not in part:
-        # Whether there was a mask is not said: half a name would be a guess.
+        # It is unknown whether there was a mask, so any name would be a guess.
         return None
     return name if part["sequence_mask"] is None else name + MASKED
 
@@ -109,7 +108,7 @@ def _count(value: Any) -> int | None:
 
 
 def _kl(configuration: Mapping[str, Any]) -> str | None:
-    """The KL penalty; null says that there is none, and a missing one says nothing."""
+    """The KL penalty; null means none, and a missing one means unknown."""
     if "kl" not in configuration:
         return None
     part = configuration["kl"]

@@ -1,14 +1,14 @@
-"""What is known of one entry of the board: the types that its file and the app share.
+"""Facts about one entry of the board: the types shared by its file and the app.
 
-`arrow.py` makes the Parquet file's schema of these classes: a field is a column, a tuple a
+`arrow.py` derives the Parquet file's schema from these classes: a field is a column, a tuple a
 list, None a null. Two rules hold for all numbers:
 
-- None is unknown: it was not measured, or a log does not say. It is never 0.
-- Infinite is a number: what overflowed was measured. NaN stands in curves alone, where something
-  was measured and came out as no number.
+- None means unknown: not measured, or missing in a log. It is never 0.
+- Infinity is a number: an overflow was measured. NaN occurs only in curves, where a measured value
+  was not a number.
 
-Success rates and all other shares are in [0, 1]. Every text comes from outside, checked for length
-and hidden characters by `submit check` but not escaped: whoever shows it must.
+Success rates and all other shares are in [0, 1]. Every text is untrusted: `submit check` has
+checked its length and hidden characters, but code that shows it must escape it.
 """
 
 from collections.abc import Iterable
@@ -20,18 +20,18 @@ from leaderboard.board.training_rows import SeedCurves, Spark, Stability
 PanelKey = tuple[str, str]
 """(task, panel)."""
 OPEN: Final = "open"
-"""Stands for a track where there is none (`benchmark.track_schema.OPEN`, which imports tasks)."""
+"""Track name of runs without a track (`benchmark.track_schema.OPEN`, which imports tasks)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Which weights are meant (`benchmark.evaluation.manifest.ModelIdentity`).
+    """Identity of weights (`benchmark.evaluation.manifest.ModelIdentity`).
 
     Attributes:
         name: An init's name, a folder's name, a hub id or a policy.
         kind: `init`, `folder`, `hub` or `policy`.
         revision: Commit of a hub model; None otherwise.
-        sha256: Hash over the files; None for a policy, and for hub models that gave none.
+        sha256: Hash of the files; None for a policy, and for hub models without one.
     """
 
     name: str
@@ -42,16 +42,16 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class BoardCheckpoint:
-    """One set of weights that was evaluated.
+    """One evaluated set of weights.
 
     Attributes:
-        seed: Of its training; 0 where there was none.
+        seed: Its training seed; 0 without training.
         model: Its identity.
-        engines: What played it: kind, data type, device; each once.
-        commands: The lines that train it again, where there is a log, and play its panels again
-            (`benchmark.commands_of_entry`); boards made before that have the recorded ones.
+        engines: The engines that played it: kind, data type, device; each once.
+        commands: Commands that repeat its training, if there is a log, and its evaluation
+            (`benchmark.commands_of_entry`); older boards have the recorded ones.
         log_sha256: Hash of the compressed training log; None without one.
-        agrees: With which of the log's validations its success agrees, in words
+        agrees: Text on which of the log's validations its success agrees with
             (`benchmark.submissions.report_rows.agreement_text`); None without a log.
     """
 
@@ -65,22 +65,21 @@ class BoardCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class RecipeChoices:
-    """The recipe's choice in each of the four dimensions, as the training log's start line says.
+    """The recipe's choice in each of the four dimensions, from the training log's start line.
 
-    None is unknown: there is no log, or its configuration has another form. Nothing is guessed
+    None means unknown: there is no log, or its configuration has another format. Nothing is guessed
     from names.
 
     Attributes:
         advantage: Such as `grpo`.
         clipping: Such as `ppo` or `cispo + sequence mask`.
         aggregation: Such as `token-mean`.
-        sampling: `plain`, or what is beyond it, such as `dynamic`.
-        setting: What was given to the choices: episodes, updates, epochs and the KL penalty, in
-            words.
-        hashes: SHA-256 of each choice with all its constants, in this order, and of everything
-            else that can move the policy but the learning rate: the task, the whole setting.
-            Recipes that differ in one of the first four alone can be compared with each other.
-            Empty if one of them is unknown.
+        sampling: `plain`, or its additions, such as `dynamic`.
+        setting: Description of the setting: episodes, updates, epochs and the KL penalty.
+        hashes: SHA-256 of each choice with all its constants, in this order, and of everything else
+            that can affect the policy, except the learning rate: the task, the whole setting.
+            Recipes that differ in only one of the first four can be compared. Empty if one of them
+            is unknown.
     """
 
     advantage: str | None
@@ -103,7 +102,7 @@ class SeedSuccess:
 
 @dataclass(frozen=True, slots=True)
 class DependableSuccess:
-    """Success to expect of one more training run (`benchmark.stats.dependable`)."""
+    """Expected success of one more training run (`benchmark.stats.dependable`)."""
 
     value: float
     low: float
@@ -123,27 +122,27 @@ class CategorySuccess:
 
 @dataclass(frozen=True, slots=True)
 class PanelNumbers:
-    """An entry on one panel. What the panel is stands in `PanelFacts`.
+    """An entry's numbers on one panel; `PanelFacts` describes the panel.
 
     Attributes:
         task: Task name.
         panel: Panel name.
-        fingerprint: Of the panel's protocol.
-        success: Mean over checkpoints and repeats.
-        low: Lower end of its 95% interval over the panel's episodes alone; what is shown knows of
-            the seeds, too (`leaderboard.table.columns.success_of`).
+        fingerprint: Fingerprint of the panel's protocol.
+        success: Mean success over checkpoints and repeats.
+        low: Lower end of its 95% interval over the panel's episodes alone; the displayed interval
+            also accounts for the seeds (`leaderboard.table.columns.success_of`).
         high: Upper end.
-        episodes: Distinct episodes: all of the panel.
-        plays: Plays of each: checkpoints times repeats.
-        seeds: Each checkpoint by itself, by seed.
-        categories: By category, in the order of the run's summary.
+        episodes: Number of distinct episodes: all of the panel.
+        plays: Plays per episode: checkpoints times repeats.
+        seeds: Success of each checkpoint, by seed.
+        categories: Success by category, in the order of the run's summary.
         score: Mean score in the unit of `PanelFacts`; not comparable between tasks.
-        format_valid: Share of responses that keep the contract, mean over checkpoints.
-        action_valid: Share of responses whose action the world admitted, likewise.
-        turns: Mean number of turns of an episode, likewise.
+        format_valid: Share of responses in the required format, mean over checkpoints.
+        action_valid: Share of responses whose action the environment accepted, likewise.
+        turns: Mean number of turns per episode, likewise.
         errors: Plays that ended in an error; they count as failures.
-        dependable: None with a single seed, and where it is not known of every seed whether its
-            training collapsed.
+        dependable: Dependable success; None with a single seed, or if it is unknown for a seed
+            whether its training collapsed.
     """
 
     task: str
@@ -171,16 +170,16 @@ class PanelNumbers:
 
 @dataclass(frozen=True, slots=True)
 class BoardBadges:
-    """What is proven (`benchmark.submissions.badges.Badges`).
+    """Verified properties (`benchmark.submissions.badges.Badges`).
 
     Attributes:
-        replayed: Every episode was executed again and holds.
+        replayed: Every episode was replayed successfully.
         stability: `logs`, `foreign logs` or `none`.
-        init: `fixed`, `open`, or None where nothing was trained.
-        rerun: Maintainers have played it again, and it holds.
-        rerun_note: What came of that, or of a training, with day and name; None without.
-        retrained: Updates that maintainers have trained again, with the same numbers.
-        contradicted: Maintainers have played it again, and it does not hold.
+        init: `fixed`, `open`, or None if nothing was trained.
+        rerun: Maintainers have repeated the evaluation, and it holds.
+        rerun_note: Result of repeating the evaluation or training, with day and name; None without.
+        retrained: Number of updates that maintainers have repeated with the same numbers.
+        contradicted: Maintainers have repeated the evaluation, and it does not hold.
     """
 
     replayed: bool
@@ -194,12 +193,12 @@ class BoardBadges:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredData:
-    """What the authors declare to have trained on.
+    """Training data declared by the authors.
 
     Attributes:
-        statement: In their words.
+        statement: Their statement.
         training_streams: Tasks whose training streams were used.
-        other: Other data for one of the tasks was used.
+        other: Whether other data for one of the tasks was used.
     """
 
     statement: str
@@ -209,35 +208,35 @@ class DeclaredData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardRow:
-    """One accepted entry, but for its curves and its single episodes (`board.Board`).
+    """One accepted entry, without its curves and individual episodes (`board.Board`).
 
     Attributes:
-        protocol: Name of the protocol that it was checked under.
+        protocol: Name of the protocol under which it was checked.
         id: Name of its folder, `<yyyymmdd>_<name>`; unique within a protocol.
-        name: What the board shows.
+        name: Its display name.
         date: Day, ISO 8601.
         authors: Names or handles.
-        contact: Where questions go.
+        contact: Contact for questions.
         kind: `policy`, `init` or `trained`.
         recipe: Name of the method.
-        track: Name of the track that its training runs are on; `open` where they are on none, or
-            nothing is known of them.
-        description: What is done.
+        track: Name of the track of its training runs; `open` if they have none, or if it is
+            unknown.
+        description: Description of the entry.
         code: https address; None if not given.
         paper: Likewise.
-        base_model: What the weights were before anything; None for a policy.
+        base_model: The original pretrained weights; None for a policy.
         parameters: Number of weights; None for a policy.
-        init: What training started from; None for a policy or an init.
-        training_data: None for a policy.
+        init: The initial weights of training; None for a policy or an init.
+        training_data: Declared training data; None for a policy.
         choices: The recipe's four choices.
-        badges: What is proven.
-        checkpoints: By seed.
-        panels: In the order of play.
-        stability: None without training logs.
-        foreign: The same from logs of another trainer, never compared with it; None without.
-        plugins: What its training logs call the plug-ins of its runs.
+        badges: Its badges.
+        checkpoints: Checkpoints by seed.
+        panels: Numbers by panel, in the order of play.
+        stability: Stability of its training runs; None without training logs.
+        foreign: The same from another trainer's logs, never compared with it; None without them.
+        plugins: Names of the plug-ins in its training logs.
         submission_sha256: Hash of its `submission.json`, which names all of its files.
-        sparks: The success curves of its training runs, by seed; none without logs.
+        sparks: The success curves of its training runs, by seed; empty without logs.
     """
 
     protocol: str
@@ -268,13 +267,13 @@ class BoardRow:
 
     @property
     def method(self) -> str:
-        """The recipe as the page names it: off tracks, nothing compares it with a shipped one."""
+        """The recipe's name on the page; only a track compares it with a shipped recipe."""
         declared = self.kind == "trained" and self.track == OPEN
         return f"{self.recipe}, as declared" if declared else self.recipe
 
     @property
     def one_seed(self) -> bool:
-        """Whether it is a single training run, whose intervals say nothing of another seed."""
+        """Whether it is a single training run, whose intervals do not cover other seeds."""
         return self.kind == "trained" and len(self.checkpoints) == 1
 
     def panel(self, key: PanelKey) -> PanelNumbers | None:
@@ -286,14 +285,14 @@ class BoardRow:
         return _column(self.stability, name)
 
     def foreign_column(self, name: str) -> float | None:
-        """The same of `foreign`."""
+        """The same for `foreign`."""
         return _column(self.foreign, name)
 
 
 def surest_first(rows: Iterable[BoardRow]) -> list[BoardRow]:
-    """Entries by how well they stand for their method where only one can: most seeds, then oldest.
+    """Sort entries by how well they represent their method: most seeds first, then oldest.
 
-    Otherwise a later entry with fewer seeds would take the place of an earlier one.
+    Otherwise a later entry with fewer seeds could replace an earlier one.
     """
     return sorted(rows, key=lambda row: (-len(row.checkpoints), row.id))
 
@@ -305,7 +304,7 @@ def _column(stability: Stability | None, name: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """Every episode of a panel, as an entry has played it.
+    """An entry's outcomes on every episode of a panel.
 
     Attributes:
         task: Task name.
@@ -321,11 +320,11 @@ class Outcomes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullRow(BoardRow):
-    """A whole line of the Parquet file.
+    """A full row of the Parquet file.
 
     Attributes:
-        curves: Of every training with a log, by seed.
-        outcomes: Of every panel, in the order of `panels`.
+        curves: Curves of every training run with a log, by seed.
+        outcomes: Outcomes on every panel, in the order of `panels`.
     """
 
     curves: tuple[SeedCurves, ...]

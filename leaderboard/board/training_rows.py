@@ -1,4 +1,4 @@
-"""What is known of the training runs behind an entry, by the rules of `leaderboard.board.rows`."""
+"""Facts about the training runs behind an entry, by the rules of `leaderboard.board.rows`."""
 
 from dataclasses import dataclass
 
@@ -16,13 +16,13 @@ class SeedNumbers:
     """One number over all seeds (`benchmark.stability.seeds.SeedSummary`).
 
     Attributes:
-        name: In `DEFINITIONS`.
-        values: Of every seed, in the order of `Stability.seeds`.
-        median: Of those that are known; None if none is.
+        name: Its name in `DEFINITIONS`.
+        values: Value of every seed, in the order of `Stability.seeds`.
+        median: Median of the known values; None if there are none.
         median_low: Lower end of its bootstrap interval; None with a single seed.
         median_high: Upper end.
         iqm: Interquartile mean.
-        worst: The worst; None also where neither direction is better.
+        worst: The worst value; None also if neither direction is better.
     """
 
     name: str
@@ -39,10 +39,10 @@ class EventCount:
     """One event over all seeds (`benchmark.stability.seeds.EventSummary`).
 
     Attributes:
-        name: In `DEFINITIONS`.
-        happened: Seeds to which it happened.
-        known: Seeds whose logs can say.
-        rate: Their ratio; None if none can.
+        name: Its name in `DEFINITIONS`.
+        happened: Number of seeds in which it happened.
+        known: Number of seeds whose logs show whether it happened.
+        rate: Their ratio; None if no log shows it.
         low: Lower end of its exact interval.
         high: Upper end.
     """
@@ -57,15 +57,15 @@ class EventCount:
 
 @dataclass(frozen=True, slots=True)
 class ReachedLevel:
-    """What it took to reach a success rate, median over the seeds; None: most never did.
+    """Median cost over the seeds of reaching a success rate; None if most never reached it.
 
     Attributes:
         level: The success rate.
-        reached: Seeds that reached it.
-        known: Seeds with a success curve.
-        updates: Median.
-        tokens: Median of sampled response tokens; None also if a log cannot say.
-        seconds: Median of compute, likewise.
+        reached: Number of seeds that reached it.
+        known: Number of seeds with a success curve.
+        updates: Median updates.
+        tokens: Median sampled response tokens; None also if a log lacks them.
+        seconds: Median seconds of compute, likewise.
     """
 
     level: float
@@ -80,14 +80,14 @@ class ReachedLevel:
 class Survival:
     """Share of seeds that have not collapsed (`benchmark.stats.survival.SurvivalCurve`).
 
-    A staircase: 1 before the first step, and `share[i]` from `steps[i]` on.
+    A step function: 1 before the first step, and `share[i]` from `steps[i]` on.
 
     Attributes:
         steps: Updates, ascending.
-        share: After each of them.
+        share: Share after each of them.
         low: Lower end of its interval; None where the data do not bound it.
         high: Upper end, likewise.
-        at_risk: Seeds that were still seen just before.
+        at_risk: Seeds still observed just before.
         happened: Seeds that collapsed there.
     """
 
@@ -105,14 +105,14 @@ class Stability:
 
     Attributes:
         seeds: Seeds of the logs, ascending.
-        columns: What the board shows: `RecipeStability.columns`.
+        columns: The numbers shown on the board: `RecipeStability.columns`.
         numbers: Every number of the runs.
         events: Every event of the runs.
         reached: Compute to reach each level, ascending.
-        dispersion_across_runs: None with a single seed.
-        survival: None if no log can say whether it collapsed.
-        halved: Seeds that did not collapse and ended at half of their best validation or below
-            (`benchmark.stability.collapse.halved`); None where the board does not say.
+        dispersion_across_runs: Spread of the seeds; None with a single seed.
+        survival: Survival curve; None if no log shows whether its run collapsed.
+        halved: Number of seeds that did not collapse but ended at half of their best validation or
+            below (`benchmark.stability.collapse.halved`); None if the board does not state it.
     """
 
     seeds: tuple[int, ...]
@@ -126,7 +126,7 @@ class Stability:
 
     @property
     def unjudged(self) -> str:
-        """Why no log can say whether its run collapsed, where none can (`MIN_EVALUATIONS`)."""
+        """Why no log shows whether its run collapsed, if that is so (`MIN_EVALUATIONS`)."""
         finals = [each.values for each in self.numbers if each.name == "final_success"]
         none = bool(finals) and not any(value is not None for value in finals[0])
         return "no validations" if none else "too few validations"
@@ -134,13 +134,13 @@ class Stability:
 
 @dataclass(frozen=True, slots=True)
 class StoredSeries:
-    """One number along the updates of one training, thinned out where it is long.
+    """One number along the updates of one training run, thinned if it is long.
 
     Attributes:
-        name: In `leaderboard.board.curves.CURVES` or its `SIGNALS`, or its `EPISODES`.
+        name: Its name in `leaderboard.board.curves.CURVES` or its `SIGNALS`, or its `EPISODES`.
         steps: Updates, ascending; 0 is the init.
-        values: As measured, none of them smoothed; may be NaN or infinite.
-        measured: Points before the curve was thinned out.
+        values: Measured values, not smoothed; may be NaN or infinite.
+        measured: Number of points before thinning.
     """
 
     name: str
@@ -151,12 +151,12 @@ class StoredSeries:
 
 @dataclass(frozen=True, slots=True)
 class Spark:
-    """The success curve of one training, short enough for the row of a table.
+    """The success curve of one training run, short enough for a table row.
 
     Attributes:
         seed: Its seed.
         steps: Updates, ascending.
-        values: Success of the validations there, shares.
+        values: Success rates of the validations there.
         collapse: The update at which it collapsed; None if it did not.
     """
 
@@ -168,18 +168,18 @@ class Spark:
 
 @dataclass(frozen=True, slots=True)
 class SeedCurves:
-    """The curves of one training.
+    """The curves of one training run.
 
     Attributes:
         seed: Its seed.
-        panel: `task/panel` that it was validated on; None if it was not, or the log does not say.
-        collapse_step: The update at which it collapsed; without a collapse the last validation:
-            it is censored there. None where the log cannot say.
-        collapsed: Whether it did; None likewise.
+        panel: `task/panel` of its validations; None if there were none, or it is not in the log.
+        collapse_step: The update at which it collapsed; otherwise the last validation, where it is
+            censored. None if the log does not show it.
+        collapsed: Whether it collapsed; None likewise.
         last_step: The last update; None for a log without any.
-        stopped: Why it was ended before the last update that its configuration names, which counts
-            as a collapse; None if it was not.
-        series: What was measured; what was not is not there.
+        stopped: Why it was stopped before the last update in its configuration, which counts as a
+            collapse; None if it was not.
+        series: The measured series only.
     """
 
     seed: int
