@@ -228,7 +228,7 @@ def _by_kind(pairs: Sequence[_Pair]) -> list[tuple[str, list[_Pair]]]:
 
 
 def kind_of(track: str) -> str:
-    """The kind of a track, shared by tracks of several tasks, such as `standard`; may be empty.
+    """The kind of a track, shared by tasks, such as `standard`; empty without a track.
 
     Names are TASK-KIND, except for the paper's settings, which are paper-TASK.
     """

@@ -16,7 +16,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pandas as pd  # type: ignore[import-untyped]  # it has no type hints
+import pandas as pd  # type: ignore[import-untyped]  # it comes without types
 
 from benchmark.stats.formatting import collapses_text
 from leaderboard.board.board import Board
