@@ -1,14 +1,15 @@
-"""One look for every recipe, in every figure: hue, and dashes for a variant of another recipe.
+"""One style for every recipe in all figures: a hue, and dashes for variants of a recipe.
 
-The hues are those of Okabe and Ito (2008), "Color Universal Design", told apart with every kind of
-color blindness. Six hues are as many as a figure can hold: recipes of one family share one.
+The hues are those of Okabe and Ito (2008), "Color Universal Design", which are distinguishable with
+every kind of color blindness. A figure can hold no more than six hues, so recipes of one family
+share one.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
 HUES: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#4D4D4D")
-"""On a white page."""
+"""Hues for a white page."""
 _RECIPES: Final[Mapping[str, tuple[int, bool]]] = {
     "grpo": (0, False),
     "grpo_st": (0, True),
@@ -34,13 +35,13 @@ _RECIPES: Final[Mapping[str, tuple[int, bool]]] = {
 
 
 def is_known(recipe: str) -> bool:
-    """Whether a recipe has a look of its own here."""
+    """Whether a recipe has its own style here."""
     return recipe.lower() in _RECIPES
 
 
 def look_of_recipe(recipe: str) -> tuple[int, bool]:
-    """The number of a recipe's hue in `HUES`, and whether its lines are dashed.
+    """A recipe's index into `HUES`, and whether its lines are dashed.
 
-    A recipe that is not known here gets a hue by its letters, the same everywhere.
+    An unknown recipe gets a hue derived from its letters, the same in all figures.
     """
     return _RECIPES.get(recipe.lower(), (sum(recipe.encode()) % len(HUES), True))

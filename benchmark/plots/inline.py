@@ -1,8 +1,8 @@
-"""A figure of matplotlib as part of a page: it takes the page's colors and its font.
+"""Inlines a matplotlib figure into a page, with the page's colors and font.
 
 matplotlib writes style attributes, which the content security policy of the reports forbids, and
-fixed colors, which do not change with the page's theme. Both become attributes that refer to the
-variables of the page's style sheet. The text stays text.
+fixed colors, which do not change with the page's theme. Both become attributes that refer to
+variables of the page's style sheet. Text remains text.
 """
 
 import io
@@ -18,9 +18,9 @@ from matplotlib.figure import Figure
 from benchmark.html_text import visible
 
 _LEFT_OUT: Final = ("style", "metadata", "clipPath")
-"""Elements; an artist that must not leave its plot is cut by the caller."""
+"""Elements to drop; the caller clips artists that must stay inside their plot."""
 _OF_THE_PAGE: Final = ("font-family", "stroke-linejoin", "stroke-linecap")
-"""Declarations that the style sheet makes for the whole figure."""
+"""Declarations that the style sheet makes for all figures."""
 _METADATA: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 _LONG_NUMBER: Final = re.compile(r"-?\d+\.\d{3,}")
 
@@ -33,18 +33,18 @@ def inline_svg(
     notes: Mapping[str, str],
     colors: Mapping[str, str],
 ) -> Markup:
-    """Write a figure as an element of an HTML page.
+    """Convert a figure to an element of an HTML page.
 
-    The same figure gives the same text with the same version of matplotlib.
+    The output is deterministic for a given version of matplotlib.
 
     Args:
-        figure: What is drawn, with 72 dots per inch: one of its points is one CSS pixel. Nothing
-            in it is clipped, and its texts are printable.
+        figure: The figure, with 72 dots per inch, so that one point is one CSS pixel. Nothing in it
+            is clipped, and its texts are printable.
         key: Prefix of all ids in it, unique within the page.
-        title: What it shows, for those who cannot see it.
-        description: The same in a sentence.
-        notes: What is shown while the pointer is on an artist, by the artist's `gid`.
-        colors: The CSS value for each color of the figure, which is written as `#rrggbb`.
+        title: What it shows, for screen readers.
+        description: The same in one sentence.
+        notes: Tooltips, by the `gid` of their artists.
+        colors: The CSS value for each color of the figure, given as `#rrggbb`.
 
     Raises:
         KeyError: The figure has a color that is not in `colors`.
@@ -74,7 +74,7 @@ def inline_svg(
 def _cleaned(
     element: ET.Element, notes: Mapping[str, str], colors: Mapping[str, str]
 ) -> ET.Element:
-    """A copy without namespaces, empty groups, ids that nothing refers to, and styles."""
+    """Copy an element without namespaces, empty groups, unreferenced ids and styles."""
     copy = ET.Element(element.tag.rpartition("}")[2])
     copy.text = (element.text or "").strip() or None
     for name, value in element.attrib.items():

@@ -1,7 +1,7 @@
-"""Pages about training runs: light and dark, from phone to desktop; a figure, and tables below it.
+"""Pages about training runs, with a figure and tables; light and dark, for phone and desktop.
 
-A page loads nothing and runs nothing. Names in it come from logs of other people: all text is
-escaped, and what is invisible is written as code points.
+A page loads no resources and runs no scripts. Its names come from other people's logs: all text is
+escaped, and invisible characters are written as code points.
 """
 
 import base64
@@ -67,13 +67,13 @@ tbody th { font-weight: 600; }
 
 
 def page(body: str, svg: bytes, more_style: str = "", **values: Any) -> str:
-    """Write one HTML file; the same arguments give the same text.
+    """Render one HTML file; its text depends only on the arguments.
 
     Args:
-        body: Template of what stands below the figure.
+        body: Template of the part below the figure.
         svg: The figure.
-        more_style: What the page adds to the style sheet.
-        values: What the templates name: `title`, `summary`, `description` (of the figure), and
+        more_style: CSS that the page adds to the style sheet.
+        values: Variables of the templates: `title`, `summary`, `description` (of the figure), and
             those of the body.
     """
     style = _STYLE + more_style

@@ -1,7 +1,7 @@
-"""Success, survival and warning signs of recipes as one figure, for any trainer.
+"""Draws success, survival and warning signs of recipes as one figure, for any trainer.
 
-The same runs give the same bytes with the same version of matplotlib, as in `training.py`, whose
-looks these plots share.
+The same runs give the same bytes with the same version of matplotlib, as in `training.py`, and the
+style is the same.
 """
 
 import io
@@ -38,12 +38,12 @@ SIGNS: Final = (
     "rollout/success", "rollout/format_ok", "policy/grad_norm", "policy/entropy", "kl_init/mean",
     "engine/k3",
 )  # fmt: skip
-"""Numbers that are drawn where one of the logs has them."""
+"""Metrics that are drawn if any of the logs has them."""
 
 _AXES: Final[Mapping[XAxis, str]] = {
     "tokens": "response tokens sampled", "seconds": "seconds of compute", "updates": "update",
 }  # fmt: skip
-"""What anytime success is drawn along, by preference."""
+"""X axes of anytime success, in order of preference."""
 _COLUMNS = 3
 _SIZE = (4.2, 2.6)
 _LONGEST = 60
@@ -53,15 +53,15 @@ def stability_svg(rows: Sequence[Compared], comparisons: Sequence[RecipeComparis
     """Draw the figure.
 
     A recipe with several seeds is the median of its runs, with a band from the lowest to the
-    highest, and a thin line for every run. A cross marks where a run collapsed. Survival is
-    Kaplan and Meier's; a tick marks runs that ended without a collapse. Anytime success is the IQM
-    of the seeds with its pointwise interval, and a dotted line for the worst seed, along response
-    tokens, or seconds or updates where more recipes have those. A performance profile with its
-    pointwise band says how many seeds end above any success.
+    highest and a thin line for every run. A cross marks the collapse of a run. Survival is the
+    Kaplan-Meier estimate; a tick marks runs that ended without a collapse. Anytime success is the
+    IQM over seeds with its pointwise interval, and a dotted line for the worst seed, along response
+    tokens, or along seconds or updates if more recipes have those. A performance profile with its
+    pointwise band shows the share of seeds that end above any success.
 
     Args:
-        rows: What is compared; at least one.
-        comparisons: Recipes against each other; labels are those of the rows.
+        rows: The compared recipes; at least one.
+        comparisons: Comparisons of recipes; their labels are those of the rows.
 
     Returns:
         An SVG file.
@@ -102,7 +102,7 @@ def _figure(rows: Sequence[Compared], comparisons: Sequence[RecipeComparison]) -
 
 
 def _success_plot(rows: Sequence[Compared]) -> Plotted:
-    """What the curves of success are called: the first one's name speaks for all."""
+    """Title of the success plot, from the first success curve."""
     names = [run.success_curve for row in rows for run in row.stability.runs if run.success_curve]
     name, _, panel = (names[0] if names else "validation/success").partition("@")
     return Plotted(name) if name in METRICS else Plotted(name, on_one_line(panel, _LONGEST))
@@ -115,7 +115,7 @@ def _draw(
     what: Plotted,
     name: str | None,
 ) -> None:
-    """One number of all runs; the success that counts where `name` is None."""
+    """Draw one metric of all runs; if `name` is None, each run's success curve."""
     everything = []
     for row, look in zip(rows, looks, strict=True):
         series = []
@@ -131,7 +131,7 @@ def _draw(
 
 
 def _series(curve: Points | None) -> Series:
-    """A curve as plots take it: what is not finite is left out."""
+    """Convert a curve for plotting; non-finite values are left out."""
     if curve is None:
         return Series(np.zeros(0), np.zeros(0), np.zeros(0))
     steps = curve.finite.steps.astype(np.float64)
@@ -171,7 +171,7 @@ def _draw_survival(axes: Axes, rows: Sequence[Compared], looks: Sequence[Look]) 
 
 
 def _draw_anytime(axes: Axes, rows: Sequence[Compared], looks: Sequence[Look]) -> None:
-    """What recipes are worth at any time of their training."""
+    """Draw the success of recipes at any time of their training."""
     axis, curves = _anytime(rows)
     _head(axes, "anytime success", "IQM over seeds; dotted: the worst seed")
     for curve, look in zip(curves, looks, strict=True):
@@ -195,7 +195,7 @@ def _draw_anytime(axes: Axes, rows: Sequence[Compared], looks: Sequence[Look]) -
 
 
 def _anytime(rows: Sequence[Compared]) -> tuple[XAxis, list[AnytimeCurve | None]]:
-    """The curve of every recipe along one axis, the first along which most can be drawn."""
+    """The curve of every recipe, along the first axis on which most of them can be drawn."""
     best: tuple[XAxis, list[AnytimeCurve | None]] = "updates", [None] * len(rows)
     for axis in _AXES:
         found = [_anytime_of(row, axis) for row in rows]
@@ -215,7 +215,7 @@ def _anytime_of(row: Compared, axis: XAxis) -> AnytimeCurve | None:
 
 
 def _draw_profiles(axes: Axes, one: RecipeComparison, looks: Mapping[str, Look]) -> None:
-    """Share of seeds that end above a success, for every success."""
+    """Draw the share of seeds that end above a success, for every success."""
     title = f"performance profile ({on_one_line(', '.join(one.tasks), _LONGEST)})"
     _head(axes, title, "seeds with a final success above")
     for label, profile in zip(one.labels, one.profiles, strict=True):
@@ -238,7 +238,7 @@ def _draw_profiles(axes: Axes, one: RecipeComparison, looks: Mapping[str, Look])
 
 
 def _head(axes: Axes, title: str, about: str) -> None:
-    """Title, what it means, and lines to read it by."""
+    """Add a title, its explanation, and grid lines."""
     axes.set_title(title, loc="left", fontsize=9.5, fontweight="bold", pad=17)
     axes.text(
         0, 1.045, about, transform=axes.transAxes, fontsize=7.6, color=SOFT

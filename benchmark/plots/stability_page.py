@@ -1,4 +1,4 @@
-"""Stability as a page: the figure, the table, definitions of all metrics, notes on the logs."""
+"""The stability page: figure, table, definitions of all metrics, and notes on the logs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -111,11 +111,11 @@ class _Log:
 
 
 def stability_page(rows: Sequence[Compared], comparisons: Comparisons) -> str:
-    """Write one HTML file; see `page`.
+    """Render one HTML file; see `page`.
 
     Args:
-        rows: What is compared; at least one.
-        comparisons: What recipes come to against each other.
+        rows: The compared recipes; at least one.
+        comparisons: Comparisons of recipes.
     """
     runs = sum(len(row.runs) for row in rows)
     labels = [row.label for row in rows]
@@ -217,7 +217,7 @@ def _event(name: str, stability: RecipeStability) -> str:
     said = UNKNOWN
     if event.rate is not None:
         unknown = len(stability.runs) - event.known
-        # Of those that are not known, nothing says that they are like the others.
+        # Nothing says that the unknown runs are like the others, so there is no interval.
         ends = range_text(event.rate.low, event.rate.high)
         said = f"{event.happened} of {len(stability.runs)}, "
         said += f"{unknown} unknown" if unknown else ends

@@ -1,7 +1,7 @@
-"""The look of all figures: colors, lines, bands, axes.
+"""The style of all figures: colors, lines, bands, axes.
 
-Nothing depends on the clock, on fonts of the machine, on the user's settings or on the display: the
-same data give the same bytes with the same version of matplotlib.
+Nothing depends on the clock, the machine's fonts, the user's settings or the display: the same data
+give the same bytes with the same version of matplotlib.
 """
 
 import math
@@ -32,7 +32,7 @@ _DASHES: tuple[Dashes, ...] = ("-", (0, (5, 1.6)), (0, (1.2, 1.2)), (0, (6, 1.6,
 _INK, SOFT, _RULE = "#1c2128", "#59626e", "#e3e6ea"
 _LOG_SPAN = 30.0
 _ROUNDING = 1e-9
-"""Nats that no logarithmic axis reaches down to."""
+"""Values in nats up to this size are rounding errors and do not extend a logarithmic axis."""
 _SUPERSCRIPTS = str.maketrans(
     "-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
 )
@@ -51,7 +51,7 @@ _STYLE: Final[Mapping[Any, Any]] = {
     "savefig.facecolor": "white",
     "svg.fonttype": "path",
     "svg.hashsalt": "arlarena-bench",
-    # A name with a dollar sign is a name and no formula.
+    # A dollar sign in a name does not start a formula.
     "text.parse_math": False,
     "text.color": _INK,
     "xtick.color": SOFT,
@@ -74,7 +74,7 @@ class Look:
 
 @contextmanager
 def plot_style() -> Iterator[None]:
-    """This project's settings alone, whatever the user's own are."""
+    """Use only this project's settings, whatever the user's own are."""
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(_STYLE)
@@ -82,13 +82,13 @@ def plot_style() -> Iterator[None]:
 
 
 def looks_of(recipes: Sequence[str | None]) -> list[Look]:
-    """The looks of curves: their recipes' own, with dashes by order within a family.
+    """Styles of curves: those of their recipes, with dashes by order within a family.
 
-    Curves that this does not tell apart (several of one recipe, recipes that have no look of their
-    own) get a look by number: colors first, then dashes.
+    If these do not distinguish the curves (several of one recipe, recipes without a style of their
+    own), styles are assigned by number: colors first, then dashes.
 
     Args:
-        recipes: The recipe of each; None where a log does not say it.
+        recipes: The recipe of each curve; None if its log does not name it.
     """
     looks: list[Look] = []
     for recipe in recipes:
@@ -109,13 +109,13 @@ def _look_of_number(number: int) -> Look:
 
 
 def draw_runs(axes: Axes, runs: Sequence[Series], look: Look, *, alone_width: float = 1.7) -> None:
-    """The runs of one curve; several as thin lines, with their median and band.
+    """Draw the runs of one curve; several as thin lines, with their median and band.
 
     Args:
-        axes: Where.
+        axes: The axes to draw on.
         runs: At least one.
-        look: Of the curve.
-        alone_width: Width of the line of a single run, in points.
+        look: Style of the curve.
+        alone_width: Line width of a single run, in points.
     """
     alone = len(runs) == 1
     for run in runs:
@@ -139,7 +139,7 @@ def draw_runs(axes: Axes, runs: Sequence[Series], look: Look, *, alone_width: fl
 
 
 def mark_collapse(axes: Axes, run: Series, update: int | None, look: Look) -> None:
-    """A cross on the run's own line, at the last value up to the collapse."""
+    """Draw a cross on the run's line, at the last value up to the collapse."""
     if update is None:
         return
     at = int(np.searchsorted(run.updates, update, side="right")) - 1
@@ -158,7 +158,7 @@ def mark_collapse(axes: Axes, run: Series, update: int | None, look: Look) -> No
 
 
 def style_axes(axes: Axes, what: Plotted, measured: Sequence[Series]) -> None:
-    """Titles, scales and ticks."""
+    """Set titles, scales and ticks."""
     metric = what.metric
     panel = f"{what.task}/{what.panel}" if what.task else what.panel
     several = f" ({panel})" if panel else ""
@@ -182,8 +182,8 @@ def style_axes(axes: Axes, what: Plotted, measured: Sequence[Series]) -> None:
 
 
 def _scale(axes: Axes, metric: Metric, values: Values) -> None:
-    """Shares as percentages from 0; magnitudes over decades, if that is what they span."""
-    # A policy that is still its init is away from it by the rounding of its log-probabilities.
+    """Show shares as percentages from 0, and magnitudes on a log scale if they span decades."""
+    # The log-probabilities of an untrained policy differ from its init's by rounding errors.
     positive = values[values > (_ROUNDING if metric.unit == "nats" else 0)]
     axes.yaxis.set_major_locator(MaxNLocator(5))
     if metric.unit == "share":
@@ -193,19 +193,19 @@ def _scale(axes: Axes, metric: Metric, values: Values) -> None:
     elif metric.log_scale and positive.size and positive.max() > _LOG_SPAN * positive.min():
         if positive.size == values.size:
             axes.set_yscale("log")
-        else:  # a measured 0 belongs into the plot, too, and so does what is as good as 0
+        else:  # a measured 0, or a value that is practically 0, is drawn, too
             axes.set_yscale("symlog", linthresh=float(positive.min()))
         axes.yaxis.set_major_formatter(FuncFormatter(_power))
         axes.yaxis.set_minor_formatter(NullFormatter())
     else:
-        # On every tick: a common factor above the axis would stand in the subtitle.
+        # On every tick: a common factor above the axis would overlap the subtitle.
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:.3g}"))
         if not metric.signed:
             axes.set_ylim(bottom=0)
 
 
 def _power(value: float, _: int | None = None) -> str:
-    """A power of ten; the formatters of matplotlib write it as a formula."""
+    """Format a power of ten; matplotlib's own formatters write it as a formula."""
     if value == 0:
         return "0"
     exponent = round(math.log10(abs(value)))
@@ -213,7 +213,7 @@ def _power(value: float, _: int | None = None) -> str:
 
 
 def legend_columns(labels: Sequence[str], width: float) -> int:
-    """The most columns that fit a width in inches; labels run down, then to the right."""
+    """The most columns that fit into a width in inches; labels run down, then to the right."""
     for rows in range(1, len(labels)):
         parts = [labels[start : start + rows] for start in range(0, len(labels), rows)]
         if sum(0.65 + 0.077 * max(map(len, part)) for part in parts) < width:

@@ -1,4 +1,4 @@
-"""Curves of training runs as one figure: small panels side by side, bands over seeds.
+"""Draws curves of training runs as one figure: small panels side by side, bands over seeds.
 
 The same logs give the same bytes with the same version of matplotlib.
 """
@@ -52,22 +52,22 @@ def figure_bytes(
 ) -> bytes:
     """Draw a figure.
 
-    A curve with several seeds is the median of its runs, with a band from the lowest to the
-    highest where all of them have values, and a thin line for every run. A cross marks where a run
-    collapsed (`collapse_step`). Numbers in nats that are no larger than 1e-9, which is rounding,
-    stand at the foot of a logarithmic axis beside 0 and do not stretch it.
+    A curve with several seeds is the median of its runs, with a band from the lowest to the highest
+    where all of them have values, and a thin line for every run. A cross marks the collapse of a
+    run (`collapse_step`). Values in nats up to 1e-9, which are rounding errors, are drawn with 0 at
+    the foot of a logarithmic axis and do not extend it.
 
     Args:
-        curves: What is compared; at least one.
-        plots: What is drawn of each; at least one.
-        x: What the runs are laid along.
-        image_format: How the figure is stored.
+        curves: The compared curves; at least one.
+        plots: The metrics to draw; at least one.
+        x: The x axis.
+        image_format: File format of the figure.
 
     Returns:
         The content of the file.
 
     Raises:
-        UserError: A log lacks what the x axis needs.
+        UserError: A log lacks the data for the x axis.
     """
     with plot_style():
         figure = _figure(curves, plots, x)
@@ -160,7 +160,7 @@ def _legend_label(curve: Curve, collapsed: int, halved: int) -> str:
 
 
 def _grid(plots: int) -> tuple[int, tuple[float, float]]:
-    """Columns of the figure, and width and height of a plot in inches."""
+    """Number of columns of the figure, and width and height of a plot in inches."""
     columns = plots if plots <= 3 else {4: 2, 5: 3, 6: 3, 9: 3}.get(plots, 4)
     return columns, {1: (6.4, 3.2), 2: (4.4, 2.7)}.get(columns, (3.4, 2.3))
 

@@ -1,4 +1,4 @@
-"""Curves of training runs as a page: the figure, and a table of the final values."""
+"""The page of training curves: the figure, and a table of the final values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -62,13 +62,13 @@ def training_page(
     equal: EqualRows | None = None,
     unequal: UnequalSettings | None = None,
 ) -> str:
-    """Write one HTML file; see `page`.
+    """Render one HTML file; see `page`.
 
     Args:
-        curves: What is compared; at least one.
+        curves: The compared curves; at least one.
         svg: The figure.
-        equal: The curves at equal updates and episodes, if that can be said.
-        unequal: Settings in which their runs differ, if there are any.
+        equal: The curves at equal updates and episodes, if available.
+        unequal: Settings in which their runs differ, if any.
     """
     others = []
     if equal:
