@@ -1,4 +1,4 @@
-"""Assembles the page."""
+"""Assembles the report."""
 
 import base64
 import hashlib
@@ -31,11 +31,11 @@ class PanelView:
     """One panel's section.
 
     Attributes:
-        summary: Its numbers.
-        protocol: What it was played under.
-        key: Id of its section.
+        summary: The panel's metrics.
+        protocol: The protocol of the run on this panel.
+        key: Id of the section.
         ruler: The headline's interval on a ruler; empty without records.
-        figures: Likewise.
+        figures: The panel's figures; empty without records.
     """
 
     summary: PanelSummary
@@ -47,12 +47,12 @@ class PanelView:
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Speed over all sessions; None where no session tells.
+    """Speed over all sessions; None if no session recorded it.
 
     Attributes:
         wall_s: Seconds of work.
-        tokens_per_second: Response tokens by seconds of wall time.
-        idle_share: Share of the time in which no request was in flight.
+        tokens_per_second: Response tokens per second of wall time.
+        idle_share: Share of the time with no request in flight.
     """
 
     wall_s: float | None
@@ -67,21 +67,21 @@ def report_html(
     sessions: Sequence[Mapping[str, Any]],
     env_processes: int | None = None,
 ) -> str:
-    """Write a run's report: one HTML file that loads nothing and works without a network.
+    """Render a run's report: one HTML file that loads nothing and works offline.
 
-    The same arguments give the same text. Whatever a model wrote or a file says stands in it as
-    text, never as markup; the page's own content security policy forbids everything but its one
-    script and style sheet.
+    The output is deterministic. Text from models and files is always inserted as text, never as
+    markup; the page's content security policy forbids everything but its one script and style
+    sheet.
 
     Args:
         manifest: The run.
-        records: All its records. They are replayed for the observations, which records lack.
-        summary: The numbers of these records.
-        sessions: Lines of `sessions.jsonl`; nothing in them is trusted.
+        records: All its records. They are replayed to get the observations, which records lack.
+        summary: The summary of these records.
+        sessions: Lines of `sessions.jsonl`; none of their content is trusted.
         env_processes: See `replay_run`.
 
     Raises:
-        UserError: A record is of a panel that the run does not play.
+        UserError: A record belongs to a panel that is not part of the run.
     """
     style = (_FOLDER / "report.css").read_text("utf-8")
     script = "".join((_FOLDER / name).read_text("utf-8") for name in ("page.js", "report.js"))
@@ -125,7 +125,7 @@ def _template() -> Template:
 
 
 def _policy(style: str, script: str) -> str:
-    """A content security policy under which nothing loads and only these two texts are active."""
+    """A content security policy that loads nothing and allows only these two texts."""
     return "; ".join(
         [
             "default-src 'none'",
@@ -174,7 +174,7 @@ def _speed(sessions: Sequence[Mapping[str, Any]]) -> Speed:
 
 
 def _session(session: Mapping[str, Any]) -> dict[str, str]:
-    """One line of `sessions.jsonl` as cells."""
+    """Format one line of `sessions.jsonl` as cells."""
     wall, tokens = _amount(session.get("wall_s")), _amount(session.get("response_tokens"))
     idle = _amount(session.get("idle_share"))
     return {
@@ -190,7 +190,7 @@ def _session(session: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _amount(value: Any) -> float | None:
-    """A number that is not negative, or None for anything else."""
+    """Return a non-negative number, or None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 <= value <= 1e15 else None
@@ -205,7 +205,7 @@ def _spread(estimate: MeanInterval) -> str:
 
 
 def _moment(text: str) -> str:
-    """An ISO 8601 time in UTC as people write it; anything else as it is."""
+    """Format an ISO 8601 time in UTC for people; leave anything else unchanged."""
     try:
         return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     except (ValueError, OverflowError):
@@ -213,7 +213,7 @@ def _moment(text: str) -> str:
 
 
 def _fact(value: Any) -> str:
-    """Any JSON value as text."""
+    """Format any JSON value as text."""
     if isinstance(value, str):
         return value
     return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)

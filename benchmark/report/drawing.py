@@ -1,4 +1,4 @@
-"""Plots of the report: matplotlib at the size of CSS pixels, in the colors of the page."""
+"""Plots of the report, drawn by matplotlib at the size of CSS pixels in the colors of the page."""
 
 from collections.abc import Sequence
 from typing import Any, Final, Literal
@@ -14,7 +14,7 @@ from benchmark.plots.inline import inline_svg
 from tasks.texts import cut, printable
 
 WIDTH: Final = 360
-"""Of a figure, in CSS pixels."""
+"""Width of a figure, in CSS pixels."""
 COLORS: Final = {
     "solved": "#2a64a5",
     "failed": "#dd8f4a",
@@ -43,12 +43,12 @@ class Plot:
 
     Args:
         key: Prefix of the ids in the drawing, unique within the page.
-        height: Of the whole figure, in CSS pixels, which are points of matplotlib here.
-        margins: Space at the left, right, top and bottom of the plot, likewise.
-        width: Of the whole figure.
+        height: Height of the whole figure, in CSS pixels, which equal matplotlib's points here.
+        margins: Space at the left, right, top and bottom of the plot, in CSS pixels.
+        width: Width of the whole figure, in CSS pixels.
 
     Attributes:
-        axes: Where to draw.
+        axes: The axes to draw on.
     """
 
     def __init__(
@@ -68,26 +68,26 @@ class Plot:
         self.axes.spines[:].set_visible(False)
 
     def text(self, x: float, y: float, words: str, color: str = SOFT, align: str = "left") -> Text:
-        """Words at a distance from the figure's upper left corner."""
+        """Draw text at an offset from the figure's upper left corner."""
         width, height = self._size
         place = x / width, 1 - y / height
         return self._figure.text(*place, words, color=color, size=_FONT, ha=align, va="baseline")
 
     def note(self, words: str) -> str:
-        """The `gid` for an artist that shows these words under the pointer."""
+        """Register a tooltip, and return the `gid` for its artist."""
         self._notes[name := f"{self._key}-{len(self._notes)}"] = words
         return name
 
     def dot(
         self, x: Sequence[float], y: Sequence[float], note: str | None, radius: float = 3.5
     ) -> None:
-        """A dot on its interval.
+        """Draw a dot on its interval.
 
         Args:
-            x: Of the interval's lower end, the dot and the upper end.
-            y: Likewise.
-            note: What is shown under the pointer.
-            radius: Of the dot.
+            x: x of the interval's lower end, the dot and the upper end.
+            y: y of the same three.
+            note: Tooltip.
+            radius: Radius of the dot.
         """
         self.axes.plot(
             x,
@@ -106,21 +106,21 @@ class Plot:
         )
 
     def grid(self, axis: Axis, start: Literal["bottom", "left"]) -> None:
-        """Lines at the ticks of an axis; the one where it starts is stronger."""
+        """Draw lines at the ticks of an axis, with a stronger line where it starts."""
         axis.grid(visible=True, color=RULE, linewidth=0.75)
         self.axes.spines[start].set(visible=True, color=SOFT, linewidth=1)
 
     def svg(self, title: str, description: str) -> Markup:
-        """The drawing."""
+        """The drawing as an SVG element."""
         return inline_svg(self._figure, self._key, title, description, self._notes, _VARIABLES)
 
 
 class SlotsPlot(Plot):
-    """A plot with equally wide slots along x and a y from 0.
+    """A plot with slots of equal width along x, and a y axis from 0.
 
     Args:
         key: Prefix of the ids in the drawing.
-        labels: Of the slots; those are shown for which there is room.
+        labels: Labels of the slots; shown as far as they fit.
         x_label: What the slots are.
         y_label: What y is, with its unit.
     """
@@ -141,29 +141,29 @@ class SlotsPlot(Plot):
         self.text((_LEFT + WIDTH - _RIGHT) / 2, height - 6, _label(x_label), INK, "center")
 
     def share_axis(self, top: float) -> None:
-        """Let y be a share, shown in percent, up to `top`."""
+        """Make y a share, shown in percent, up to `top`."""
         self.axes.set_ylim(0, top)
         _in_percent(self.axes.yaxis)
 
     def count_axis(self, highest: int) -> None:
-        """Let y be a count, up to the first tick that is not below `highest`."""
+        """Make y a count, up to the first tick at or above `highest`."""
         ticks = MaxNLocator(4, integer=True, steps=[1, 2, 5, 10])
         self.axes.set_ylim(0, ticks.tick_values(0, max(highest, 1))[-1])
         self.axes.yaxis.set_major_locator(ticks)
         self.axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 
     def reference(self, value: float) -> None:
-        """A dashed line at a value of y."""
+        """Draw a dashed line at a value of y."""
         self.axes.axhline(value, **_REFERENCE)
 
     def point(self, slot: int, ends: tuple[float, float, float], note: str) -> None:
-        """A dot with its interval: lower end, value, upper end; cut at the top of y."""
+        """Draw a dot with its interval (lower end, value, upper end), cut at the top of y."""
         top = self.axes.get_ylim()[1]
         radius = max(1.2, min(3.5, self._slot * 0.3))
         self.dot((slot,) * 3, [min(end, top) for end in ends], note, radius)
 
     def bars(self, slot: int, parts: Sequence[tuple[int, str]], note: str) -> None:
-        """Bars on top of each other: height and color of each."""
+        """Draw stacked bars, given the height and color of each."""
         base = 0
         for count, color in parts:
             if count:
@@ -172,7 +172,7 @@ class SlotsPlot(Plot):
             base += count
 
     def legend(self, entries: Sequence[tuple[str, str]]) -> None:
-        """Names and colors of bars, at the top right."""
+        """Draw a legend of bar names and colors at the top right."""
         patches = [Patch(facecolor=color, label=name) for name, color in entries]
         self._figure.legend(
             handles=patches,
@@ -194,7 +194,7 @@ class SlotsPlot(Plot):
 class RowsPlot(Plot):
     """A plot with one row per name and a share, from 0 to 1, along x.
 
-    Names that are too long to stand beside the rows stand above them.
+    Names that are too long to fit beside the rows are written above them.
 
     Args:
         key: Prefix of the ids in the drawing.
@@ -223,16 +223,16 @@ class RowsPlot(Plot):
         self.text((left + WIDTH - _ROWS_RIGHT) / 2, bottom + 34, x_label, INK, "center")
 
     def reference(self, value: float) -> None:
-        """A dashed line at a share."""
+        """Draw a dashed line at a share."""
         self.axes.axvline(value, **_REFERENCE)
 
     def point(self, row: int, ends: tuple[float, float, float], note: str) -> None:
-        """A dot with its interval: lower end, value, upper end."""
+        """Draw a dot with its interval: lower end, value, upper end."""
         self.dot(ends, (self._places[row],) * 3, note)
 
 
 def ruler(key: str, ends: tuple[float, float, float]) -> Plot:
-    """A share with its interval on a line from 0 to 100%: lower end, value, upper end."""
+    """Draw a share with its interval (lower end, value, upper end) on a line from 0 to 100%."""
     plot = Plot(key, 34, (8, 8, 0, 10), width=240)
     low, value, high = ends
     plot.axes.set(xlim=(0, 1), ylim=(24, 0), xticks=[], yticks=[])
@@ -246,7 +246,7 @@ def ruler(key: str, ends: tuple[float, float, float]) -> Plot:
 
 
 def is_number(text: str) -> bool:
-    """Whether a label is a number of plain digits."""
+    """Whether a label consists of ASCII digits."""
     return text.isascii() and text.isdigit()
 
 
@@ -256,7 +256,7 @@ def _in_percent(axis: Axis) -> None:
 
 
 def _round_step(least: float) -> int:
-    """The smallest of 1, 2, 5, 10, 20, 50, ... that is not below `least`."""
+    """The smallest of 1, 2, 5, 10, 20, 50, ... that is at least `least`."""
     scale = 1
     while True:
         for factor in (1, 2, 5):

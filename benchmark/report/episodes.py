@@ -1,8 +1,8 @@
-"""The data of the report's episode browser, replayed and packed into one string.
+"""Replays the episodes for the report's episode browser, and packs them into one string.
 
-Records hold hashes of observations, not the observations: they come from replaying the records in
-the installed world. Everything goes through one JSON document, compressed and in base64, which
-the page unpacks.
+Records contain hashes of observations, not the observations: those come from replaying the records
+in the installed task. Everything is one JSON document, compressed and in base64, which the page
+unpacks.
 """
 
 import base64
@@ -26,11 +26,11 @@ from tasks.response import CONTRACT
 from tasks.texts import without_middle
 
 MAX_PACKED = 8 * 2**20
-"""Room for the episodes in the file, in bytes after compression."""
+"""Maximum size of the episodes in the file, in bytes after compression."""
 MAX_UNPACKED = 96 * 2**20
-"""Room for the episodes in the reader's memory, in characters of JSON."""
+"""Maximum size of the episodes in the reader's memory, in characters of JSON."""
 MAX_TEXT = 20_000
-"""Longest shown response or observation, in characters; of longer ones both ends are shown."""
+"""Maximum length of a response or observation, in characters; longer ones lose their middle."""
 MAX_DIFFERENCES = 20
 _TAIL = 4_000
 _TYPICAL_RATE = 4
@@ -47,16 +47,17 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Episodes:
-    """The packed episodes and what has to be said about them.
+    """The packed episodes, and facts about them that the page mentions.
 
     Attributes:
         packed: Base64 of the zlib-compressed JSON document that report.js reads.
-        shown: Episodes in it.
+        left_out: Episodes that did not fit.
         left_out: Episodes that found no room.
         replayed: Episodes that were replayed.
         differing: Episodes whose replay differs from their record.
-        missing: Panels without boards.
-        as_recorded: Tasks whose outputs are shown as recorded; their programs did not run again.
+        missing: Panels whose episodes cannot be replayed.
+        as_recorded: Tasks whose outputs are shown as recorded, because their programs did not run
+            again.
     """
 
     packed: str
@@ -70,7 +71,7 @@ class Episodes:
 
 @dataclass(frozen=True, slots=True)
 class _World:
-    """A panel as installed here, or why it is not."""
+    """A panel as installed here, or the reason why it is not."""
 
     number: int
     protocol: PanelProtocol
@@ -80,15 +81,15 @@ class _World:
 
 
 class _Packer:
-    """Compresses a list of JSON texts as they come, as far as there is room.
+    """Compresses JSON texts into one list, one at a time, until the limit is reached.
 
     Args:
-        head: What stands before the first item.
-        tail: What stands behind the last one.
-        max_packed: Room in bytes, before base64.
+        head: Text before the first item.
+        tail: Text after the last item.
+        max_packed: Maximum size in bytes, before base64.
 
     Attributes:
-        items: How many found room.
+        items: Number of items that fit.
     """
 
     def __init__(self, head: str, tail: str, max_packed: int) -> None:
@@ -100,9 +101,9 @@ class _Packer:
         self._used, self._held, self._unpacked = 0, 0, len(head)
 
     def add(self, item: str) -> bool:
-        """Add an item; False if there is no room for it."""
+        """Add an item; return False if it does not fit."""
         self._held += len(item)
-        # What the compressor holds back is counted at a typical rate.
+        # Estimate the size of the compressor's buffered input from a typical compression rate.
         full = self._used + self._held // _TYPICAL_RATE > self._max_packed
         if full or self._unpacked + len(item) > MAX_UNPACKED:
             return False
@@ -115,7 +116,7 @@ class _Packer:
         return True
 
     def packed(self) -> str:
-        """All of it, as base64."""
+        """The complete document as base64."""
         end = [self._compressor.compress(self._tail.encode()), self._compressor.flush()]
         return base64.b64encode(b"".join(self._pieces + end)).decode("ascii")
 
@@ -129,17 +130,17 @@ def pack_episodes(
 ) -> Episodes:
     """Replay the records and pack what the browser shows.
 
-    Where not all episodes find room, the panels' first ones are kept, equally many of each.
+    If not all episodes fit, keep the first ones of each panel, equally many.
 
     Args:
         manifest: The run.
         records: Its records.
-        summary: Their numbers; it names categories and units.
-        max_packed: Room for the packed episodes, in bytes before base64.
+        summary: Their summary; it names categories and units.
+        max_packed: Maximum size of the packed episodes, in bytes before base64.
         env_processes: See `replay_run`.
 
     Raises:
-        UserError: A record is of a panel that the run does not play.
+        UserError: A record belongs to a panel that is not part of the run.
     """
     worlds = _worlds(manifest)
     panels = [_panel(worlds[panel.task, panel.panel], panel) for panel in summary.panels]
@@ -183,7 +184,7 @@ def _replays(
     worlds: Mapping[tuple[str, str], _World],
     env_processes: int | None,
 ) -> Generator[tuple[int, EpisodeRecord, Replay | None]]:
-    """The records in turn, with their place and their replay, where there is one."""
+    """Yield the records in the order of `_in_turn`, with their index and their replay, if any."""
 
     def claim(record: EpisodeRecord) -> Claim | None:
         world = worlds[record.task, record.panel]
@@ -211,7 +212,7 @@ def _worlds(manifest: Manifest) -> dict[tuple[str, str], _World]:
 
 
 def _in_turn(records: Sequence[EpisodeRecord]) -> Iterator[tuple[int, EpisodeRecord]]:
-    """The records with their place, the panels' first ones first."""
+    """Yield the records with their index, alternating between panels."""
     seen: dict[tuple[str, str], int] = {}
     order = []
     for place, record in enumerate(records):
@@ -244,7 +245,7 @@ def _panel(world: _World, summary: PanelSummary) -> dict[str, Any]:
 def _episode(
     place: int, record: EpisodeRecord, world: _World, replay: Replay | None
 ) -> tuple[list[Any], bool]:
-    """One episode as report.js takes it, and whether its replay differs."""
+    """Convert one episode to report.js's format; also return whether its replay differs."""
     views, differences = _seen(world, replay)
     seen: list[str | None] = [_shorten(view.observation) for view in views]
     seen += [None] * (len(record.turns) + 1 - len(seen))
@@ -278,14 +279,14 @@ def _episode(
 
 
 def _asked(record: EpisodeRecord, world: _World) -> str:
-    """What the episode asks for; empty where all ask the same or the world is not here."""
+    """The episode's goal; empty if it is not installed or all episodes have the same goal."""
     if world.task is None or record.episode not in world.entries:
         return ""
     return _shorten(world.task.describe(world.entries[record.episode]))
 
 
 def _seen(world: _World, replay: Replay | None) -> tuple[list[View], list[str]]:
-    """The views of an episode, as far as they are known, and the differences."""
+    """The known views of an episode, and its differences."""
     if replay is None:
         return [], ["the panel has no such episode"] if world.task else []
     views = [replay.start] if replay.start else []
@@ -294,7 +295,7 @@ def _seen(world: _World, replay: Replay | None) -> tuple[list[View], list[str]]:
 
 
 def _listed(views: Sequence[View]) -> list[str | None]:
-    """The actions that each view listed; nothing where they are the same at every turn."""
+    """The actions that each view listed; empty if they are the same at every turn."""
     if len({view.admissible for view in views if view.messages}) < 2:
         return []
     return [_shorten("\n".join(view.admissible)) for view in views]

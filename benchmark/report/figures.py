@@ -1,4 +1,4 @@
-"""The report's figures: what is drawn, and the table behind it."""
+"""The report's figures, each with the table behind it."""
 
 import math
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Figure:
 
     Attributes:
         title: What it shows.
-        description: The same for those who cannot see it, with the main fact in words.
+        description: The same for screen readers, with the main fact in words.
         caption: How to read it.
         svg: The drawing.
         columns: Headers of the table.
@@ -40,10 +40,10 @@ def panel_figures(
     """The figures of one panel.
 
     Args:
-        panel: Its numbers; at least one record.
+        panel: Its summary; at least one record.
         key: Prefix of the drawings' ids, unique within the page.
         max_turns: Turn limit of the panel.
-        repeats: Plays of every episode.
+        repeats: Number of plays of every episode.
     """
     return (
         success_figure(panel, f"{key}-success"),
@@ -102,7 +102,7 @@ def success_figure(panel: PanelSummary, key: str) -> Figure:
 
 @plot_style()
 def turns_figure(panel: PanelSummary, key: str, max_turns: int, repeats: int) -> Figure:
-    """Histogram of the number of turns, solved episodes below failed ones."""
+    """Histogram of the number of turns, with solved episodes below failed ones."""
     last = max([max_turns, *(turns for turns, _, _ in panel.turn_counts)])
     first = min([1, *(turns for turns, _, _ in panel.turn_counts)])
     width = math.ceil((last - first + 1) / 60)
@@ -154,7 +154,7 @@ def invalid_figure(panel: PanelSummary, key: str, max_turns: int, repeats: int) 
         about = f"turn {turn}: {bad} of {total} responses invalid"
         share = wilson(bad, total)
         ends = share.low, share.value, share.high
-        if repeats > 1:  # plays of one episode are alike: the interval would be too short
+        if repeats > 1:  # plays of one episode are correlated: the interval would be too short
             ends = (share.value,) * 3
         plot.point(turn - 1, ends, about)
     note = (
