@@ -1,4 +1,4 @@
-"""One check of a task and its answer."""
+"""One check of a task and its result."""
 
 import traceback
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ class Check:
     Attributes:
         name: What is checked.
         ok: Whether it holds.
-        detail: What was seen.
+        detail: What was observed.
     """
 
     name: str
@@ -24,7 +24,7 @@ class Check:
 
 
 def errors_as_checks(name: str, checks: Iterator[Check]) -> Iterator[Check]:
-    """The checks; what the task raises instead of an answer is a check `name` that fails."""
+    """Yield the checks; if the task raises an exception, yield a failed check `name` instead."""
     try:
         yield from checks
     except Exception as error:  # the author's code: whatever it raises is the finding
@@ -32,12 +32,12 @@ def errors_as_checks(name: str, checks: Iterator[Check]) -> Iterator[Check]:
 
 
 def attempt(name: str, look: Callable[[], Check]) -> Check:
-    """One check; what the task raises instead of an answer makes it fail."""
+    """Run one check; it fails if the task raises an exception."""
     return next(errors_as_checks(name, (look() for _ in range(1))))
 
 
 def error_text(error: Exception) -> str:
-    """An error with the line that raised it; of what is said to users, the message alone."""
+    """Format an error with the line that raised it; a user's error is its message alone."""
     if isinstance(error, UserError):
         return str(error)
     last = traceback.extract_tb(error.__traceback__)[-1]

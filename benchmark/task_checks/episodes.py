@@ -1,4 +1,4 @@
-"""Does an episode keep its contract: reset, end, nothing shared, nothing worse than the worst?"""
+"""Checks that episodes keep their contract: reset, end, independence, and the worst result."""
 
 import math
 import random
@@ -12,9 +12,9 @@ from tasks.panels import PanelEntry
 from tasks.seeding import stable_seed
 
 ENTRIES = 4
-"""Of a panel, played here in every way."""
+"""Number of panel entries to play in every way."""
 _BEFORE_RESET = 2
-"""Turns after which a play is started over."""
+"""Turns after which a play is restarted."""
 STARTS_OVER = "a reset starts over"
 SHARES_NOTHING = "two episodes of one entry share nothing"
 
@@ -33,11 +33,11 @@ _GARBAGE = (
 
 @dataclass(slots=True)
 class Playthrough:
-    """What an episode showed and paid.
+    """What an episode showed, and its rewards.
 
     Attributes:
         start: The first view.
-        steps: What each response did.
+        steps: The result of each response.
     """
 
     start: View
@@ -50,18 +50,18 @@ class Playthrough:
 
     @property
     def score(self) -> float | None:
-        """The score; None of a play that has not ended."""
+        """The score; None if the play has not ended."""
         outcome = self.steps[-1].outcome if self.steps else None
         return None if outcome is None else outcome.score
 
     @property
     def reward(self) -> float:
-        """What the world paid."""
+        """The sum of the environment's rewards."""
         return math.fsum(step.reward for step in self.steps)
 
 
 def episode_checks(task: Task, entries: Sequence[PanelEntry], max_turns: int) -> Iterator[Check]:
-    """Play a few entries in every way that the contract speaks of."""
+    """Play a few entries in every way that the contract covers."""
     chosen = entries[:: max(1, len(entries) // ENTRIES)][:ENTRIES]
     yield attempt(SHARES_NOTHING, lambda: _shares_nothing(task, chosen, max_turns))
     yield attempt(STARTS_OVER, lambda: _starts_over(task, chosen, max_turns))
@@ -74,7 +74,7 @@ def episode_checks(task: Task, entries: Sequence[PanelEntry], max_turns: int) ->
 
 
 def worst_check(task: Task, max_turns: int, results: Sequence[tuple[float | None, float]]) -> Check:
-    """Compare plays, as (score, reward), with what an episode is given that breaks down."""
+    """Compare plays, as (score, reward), with the result that a failed episode is given."""
     worst = task.worst(max_turns)
     scores = [score for score, _ in results if score is not None]
     lowest, least = min(scores), min(reward for _, reward in results)
@@ -104,7 +104,7 @@ _POLICIES = {"expert": _expert, "random": _random}
 def _play(
     task: Task, episode: Episode, entry: PanelEntry, policy: str, max_turns: int
 ) -> Playthrough:
-    """Play an episode from its start to its end, or to its turn limit."""
+    """Play an episode until it ends or reaches its turn limit."""
     played = Playthrough(episode.reset())
     while not played.ended and len(played.steps) < max_turns:
         _take_turn(task, episode, entry, policy, played)
@@ -119,7 +119,7 @@ def _take_turn(
 
 
 def _shares_nothing(task: Task, entries: Sequence[PanelEntry], max_turns: int) -> Check:
-    """Two episodes of one entry, turn by turn beside each other, as training plays a group."""
+    """Play two episodes of one entry turn by turn in parallel, as training plays a group."""
     for entry in entries:
         episodes = {policy: task.episode(entry, max_turns) for policy in _POLICIES}
         plays = {policy: Playthrough(episode.reset()) for policy, episode in episodes.items()}
@@ -139,7 +139,7 @@ def _shares_nothing(task: Task, entries: Sequence[PanelEntry], max_turns: int) -
 
 
 def _starts_over(task: Task, entries: Sequence[PanelEntry], max_turns: int) -> Check:
-    """`reset` in the middle and after the end, then the same play again."""
+    """Call `reset` in the middle and after the end, then repeat the same play."""
     for entry in entries:
         fresh, episode = task.episode(entry, max_turns), task.episode(entry, max_turns)
         expected = _play(task, fresh, entry, "expert", max_turns)
@@ -158,7 +158,7 @@ def _starts_over(task: Task, entries: Sequence[PanelEntry], max_turns: int) -> C
 
 
 def _ends(task: Task, entry: PanelEntry, max_turns: int) -> Check:
-    """A step before `reset` or after the end is refused."""
+    """Check that a step before `reset` or after the end is refused."""
     name = "no step before the start and after the end"
     episode = task.episode(entry, max_turns)
     try:
@@ -183,9 +183,9 @@ def _ends(task: Task, entry: PanelEntry, max_turns: int) -> Check:
 
 
 def _garbage(task: Task, entry: PanelEntry, max_turns: int) -> tuple[Check, list[Playthrough]]:
-    """No response may break an episode or win it by itself.
+    """Check that no response can break an episode or win it by itself.
 
-    Where one ends the episode, the others are sent in the next one.
+    If a response ends the episode, the remaining ones are sent in the next episode.
     """
     name = "malformed responses cost a turn and do no harm"
     plays: list[Playthrough] = []

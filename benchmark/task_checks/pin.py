@@ -1,4 +1,4 @@
-"""Writes what `panels/index.json` says of a task's panels: hashes, traces and bands."""
+"""Writes a task's `panels/index.json`: hashes, traces and bands of its panels."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -15,22 +15,22 @@ from tasks.texts import value_text
 from tasks.trace import combine, measured, plays_of, trace_episode
 
 HALF_WIDTH = 0.05
-"""Of the band around the random policy's success, where the old one does not hold it."""
+"""Half-width of a new band around the random policy's success, if the old one excludes it."""
 _TRACE = "trace_sha256"
 
 
 def pin(task: Task, env_processes: int | None = None) -> Iterator[str]:
     """Measure the panels whose files are in the task's folder, and write the index.
 
-    A panel that was pinned without a trace (a training panel, say) gets none, and one whose data is
-    not here keeps what was measured.
+    A panel that was pinned without a trace (a training panel, say) gets none. A panel whose data is
+    not installed keeps its old measurements.
 
     Args:
         task: The task.
         env_processes: See `validate`.
 
     Yields:
-        What changes, one line each.
+        One line per change.
 
     Raises:
         UserError: The task has no panels of its own, or a file or its description is missing.
@@ -49,9 +49,9 @@ def pin(task: Task, env_processes: int | None = None) -> Iterator[str]:
 def _facts(
     task: TextTask[Any], folder: Path, name: str, old: Mapping[str, Any], processes: int | None
 ) -> dict[str, Any]:
-    """What the index is to say of a panel, in the order of the old facts."""
+    """A panel's new index entry, in the order of the old facts."""
     if old.get("sha256") == "":
-        return dict(old)  # its entries come with downloaded data, and its hash with them
+        return dict(old)  # its entries come with downloaded data, and so does its hash
     panel = unmeasured_panel(task.info.name, folder, name, old["description"], old["max_turns"])
     facts = {**old, "episodes": panel.info.episodes, "sha256": panel.info.sha256}
     unmeasured = "sha256" in old and _TRACE not in old

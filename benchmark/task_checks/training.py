@@ -1,4 +1,4 @@
-"""Is the training stream one: repeatable, endless, apart from the panels, and playable?"""
+"""Checks that the training stream is repeatable, endless, disjoint from the panels and playable."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from tasks.trace import POLICIES, trace_episode
 PLAYED = 16
 """Training entries that are played with both scripted policies."""
 COMPARED = 32
-"""Training entries of each of two streams that are compared with each other."""
+"""Training entries compared between two streams."""
 
 
 def training_checks(
@@ -24,14 +24,14 @@ def training_checks(
 
     Args:
         task: The task.
-        panel: What training must not hold.
-        entries: Entries of the stream to compare with it.
+        panel: The panel, whose entries must not occur in training.
+        entries: Number of entries of the stream to compare with it.
         env_processes: See `validate`.
     """
     first = [task.training_entry(index) for index in range(COMPARED)]
     second = [task.training_entry(index, 1) for index in range(COMPARED)]
     yield well_formed("training entries are plain data", [*first, *second])
-    # In the other order: what depends on earlier calls shows.
+    # In reverse order, to detect dependence on earlier calls.
     again = [task.training_entry(index, 1) for index in reversed(range(COMPARED))][::-1]
     same = sum(one == other for one, other in zip(second, again, strict=True))
     yield Check(
@@ -45,7 +45,7 @@ def training_checks(
 
 
 def well_formed(name: str, entries: Sequence[PanelEntry]) -> Check:
-    """Check that entries are what records and panel files can hold."""
+    """Check that records and panel files can hold the entries."""
     for entry in entries:
         if fault := _fault(entry):
             return Check(name, False, f"{entry.id!r}: {fault}")
@@ -65,7 +65,7 @@ def _fault(entry: PanelEntry) -> str:
 
 
 def _differ(task: Task, first: Sequence[PanelEntry], second: Sequence[PanelEntry]) -> Check:
-    """Index and seed must count: else one problem is trained on for ever, or in every run."""
+    """Check that index and seed matter: otherwise training repeats one problem, or one stream."""
     streams = [[task.identity(entry) for entry in entries] for entries in (first, second)]
     problems = len(set(streams[0]))
     others = sum(one != other for one, other in zip(*streams, strict=True))

@@ -1,4 +1,4 @@
-"""Tests a task without a model: does it satisfy its interface?"""
+"""Tests without a model whether a task satisfies its interface."""
 
 import asyncio
 import random
@@ -23,20 +23,20 @@ from tasks.trace import combine, plays_of, trace_episode
 
 CONCURRENCY = 64
 SUBSET = 64
-"""Entries that are played again in other ways; the whole panel is played once."""
+"""Number of entries to play again in other ways; the whole panel is played once."""
 
 
 def validate(
     task: Task, panel_name: str, training_entries: int, env_processes: int | None = None
 ) -> Iterator[Check]:
-    """Check everything that can be checked of one panel without a model.
+    """Make all checks of one panel that need no model.
 
     Args:
         task: The task.
         panel_name: One of its panels.
-        training_entries: Entries of the training stream to hold against the panel.
-        env_processes: Worker processes for tasks that want them, at most; None for one for each
-            usable core.
+        training_entries: Number of entries of the training stream to compare with the panel.
+        env_processes: Maximum worker processes for tasks that use them; None for one per usable
+            core.
     """
     try:
         panel = task.panel(panel_name)
@@ -63,7 +63,7 @@ def validate(
 
 
 def _trace_checks(task: Task, panel: Panel, env_processes: int | None) -> Iterator[Check]:
-    """Compare what the scripted policies did with what the panel pins; it need not pin all."""
+    """Compare the scripted policies' plays with the panel's pins, some of which may be missing."""
     info = panel.info
     plays = ((task, play) for play in plays_of(panel))
     trace = combine(panel, parallel_map(trace_episode, plays, env_processes))
@@ -111,7 +111,7 @@ def _play_checks(task: Task, panel: Panel, env_processes: int | None) -> Iterato
         parallel = _play(shuffled, policy, CONCURRENCY, env_processes)
         count = f"{len(jobs)} {policy} episodes"
         errors = [record.error for record in sequential.values() if record.error is not None]
-        # Two plays that end in the same error are equal, and say nothing.
+        # Two plays that end in the same error are equal, which proves nothing.
         yield Check(
             "episodes are played to their end",
             not errors,
@@ -134,7 +134,7 @@ def _play_checks(task: Task, panel: Panel, env_processes: int | None) -> Iterato
 
 
 def _from_disk(record: EpisodeRecord) -> EpisodeRecord:
-    """The record as `replay` reads it: written as a line and read strictly."""
+    """Write a record as a line and read it back strictly, as `replay` does."""
     return EpisodeRecord.model_validate_json(record.model_dump_json())
 
 
