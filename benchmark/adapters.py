@@ -1,7 +1,7 @@
-"""LoRA adapters: finds one, checks that it is a plain one, and names it by its hash.
+"""LoRA adapters: finds one, checks that it is plain LoRA, and identifies it by its hash.
 
-Only what vLLM and peft compute alike is accepted, so that an adapter means the same with every
-engine: low-rank updates of linear layers, as safetensors, and nothing else of the model.
+To mean the same with every engine, an adapter may contain only what vLLM and peft compute alike:
+low-rank updates of linear layers, as safetensors.
 """
 
 from dataclasses import replace
@@ -26,19 +26,19 @@ from tasks.strict import first_fault
 
 WEIGHTS: Final = "adapter_model.safetensors"
 MAX_CONFIG: Final = 2**20
-"""Bytes of an `adapter_config.json`."""
+"""Maximum size of an `adapter_config.json`, in bytes."""
 _PLAIN: Final = ("gaussian", "eva", "orthogonal", "lora_ga")
-"""Initializations that leave the base model as it is; `true` is the usual one."""
+"""Initializations that do not change the base model; `true` is the usual one."""
 _REFUSED: Final = (
     *("modules_to_save", "use_dora", "lora_bias", "alora_invocation_tokens", "layer_replication"),
     *("use_bdlora", "use_qalora", "megatron_config", "trainable_token_indices"),
     *("target_parameters", "auto_mapping"),
 )
-"""Settings that make something else of an adapter than low-rank updates of linear layers."""
+"""Settings with which an adapter is more than low-rank updates of linear layers."""
 
 
 class _Config(BaseModel):
-    """What matters of an `adapter_config.json`; its many other fields are about training."""
+    """The relevant fields of an `adapter_config.json`; its many others are about training."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
@@ -61,10 +61,10 @@ class _Config(BaseModel):
 
 
 def find_adapter(name: str) -> Adapter:
-    """Find what `--lora` names: a folder, or a repository on the hub.
+    """Find the adapter that `--lora` names: a folder, or a repository on the hub.
 
     Raises:
-        UserError: It is neither, or no plain LoRA adapter as safetensors.
+        UserError: It is neither, or not a plain LoRA adapter as safetensors.
     """
     path = Path(name)
     if path.is_dir():
@@ -78,7 +78,7 @@ def find_adapter(name: str) -> Adapter:
 
 
 def with_adapter(source: ModelSource, adapter: Adapter) -> ModelSource:
-    """A model as it is with an adapter."""
+    """Add an adapter to a model."""
     identity = source.identity.model_copy(update={"adapter": adapter.identity})
     return replace(source, identity=identity, adapter=adapter)
 

@@ -1,6 +1,6 @@
-"""Evaluating and reading runs from Python: what `import benchmark` offers.
+"""Evaluating and reading runs from Python: the API of `import benchmark`.
 
-Importing this module loads no large library; pandas is imported when a table is asked for, torch
+Importing this module loads no large library; pandas is imported when a table is requested, torch
 and vLLM when a model is loaded.
 """
 
@@ -24,13 +24,13 @@ PathLike = str | Path
 
 @dataclass(frozen=True)
 class Run:
-    """One run folder, read.
+    """The contents of a run folder.
 
     Attributes:
         path: The folder.
         manifest: Its `run.json`: model, engine, protocol, versions.
         records: Its episodes, each with its turns.
-        summary: All numbers, computed from the records.
+        summary: All metrics, computed from the records.
     """
 
     path: Path
@@ -42,12 +42,12 @@ class Run:
         """The records as a pandas table.
 
         Args:
-            rows: `episodes`: one row for every play. `turns`: one row for every turn, with the
-                prompt's hash, the response and what it did.
+            rows: `episodes` for one row per play, `turns` for one row per turn, with the prompt's
+                hash, the response and its effect.
 
         Raises:
             UserError: pandas is not installed.
-            ValueError: There are no such rows.
+            ValueError: `rows` is neither of these.
         """
         if rows not in ("episodes", "turns"):
             raise ValueError(f"rows must be 'episodes' or 'turns', not {rows!r}")
@@ -76,7 +76,7 @@ class Comparison:
     Attributes:
         runs: The runs, in the order they were given.
         pairs: For every run but the first, its paired differences from the first, by the run's
-            folder; a run that has no play in common with the first is not there.
+            folder; runs without a play in common with the first are left out.
     """
 
     runs: tuple[Run, ...]
@@ -94,7 +94,7 @@ class Comparison:
         return table.reindex([str(run.path) for run in self.runs])
 
     def long_frame(self) -> "pd.DataFrame":
-        """One row for every run and panel, with intervals and all other numbers.
+        """One row for every run and panel, with all metrics and intervals.
 
         Raises:
             UserError: pandas is not installed.
@@ -110,15 +110,15 @@ def evaluate(
     limit: int | None = None,
     **options: Any,
 ) -> Run:
-    """Evaluate a model, as `arlarena-bench eval` does; the same call again plays what is missing.
+    """Evaluate a model, as `arlarena-bench eval` does; repeating the call plays what is missing.
 
     Args:
-        model: An init's name, a folder, a hub id, or with `endpoint` a served model's name.
+        model: Name of an init, a folder, a hub id, or with `endpoint` the name of a served model.
         tasks: Tasks or panels (`sokoban`, `sokoban/two_boxes`), or `all`; None for an init's own
-            task, else all tasks.
+            task, or all tasks for other models.
         out: The run's folder; None for a name under `runs/`.
-        limit: Only the first so many episodes of every panel.
-        options: Every other option of `arlarena-bench eval` by its name with underscores:
+        limit: Play only the first `limit` episodes of every panel.
+        options: Any other option of `arlarena-bench eval` by its name with underscores:
             `max_tokens=4096`, `endpoint="http://localhost:8000"`,
             `chat_template_kwargs={"enable_thinking": False}`. A list repeats an option.
 
@@ -126,7 +126,7 @@ def evaluate(
         The run.
 
     Raises:
-        UserError: Something is not possible as it is asked for.
+        UserError: An argument is invalid, or the evaluation is not possible.
         benchmark.engines.core.base.EngineDown: The engine failed; the call can be repeated.
     """
     named = [tasks] if isinstance(tasks, str) else list(tasks or ())
@@ -150,7 +150,7 @@ def read_run(path: PathLike) -> Run:
     """Read a run folder.
 
     Raises:
-        UserError: It is none, or a record in it is not valid.
+        UserError: It is not a run folder, or one of its records is invalid.
     """
     from benchmark.evaluation.run_folder import read_run
     from benchmark.evaluation.summarize import summarize
@@ -193,7 +193,7 @@ def _table(runs: Sequence[Run]) -> Any:
 
 
 def _words(options: Mapping[str, Any]) -> list[str]:
-    """Options as the words of a command line."""
+    """Convert options to the words of a command line."""
     import json
 
     words: list[str] = []

@@ -1,4 +1,4 @@
-"""Compressed files of submissions: written the same way everywhere, read within stated bounds."""
+"""Compressed files of submissions: written reproducibly, read within fixed limits."""
 
 import hashlib
 import io
@@ -19,17 +19,17 @@ _MAGIC: Final = b"\x28\xb5\x2f\xfd"
 
 
 def compress(content: bytes) -> bytes:
-    """One Zstandard frame; the same content gives the same bytes."""
+    """Compress to one Zstandard frame; the same content gives the same bytes."""
     compressed: bytes = pa.Codec("zstd", compression_level=LEVEL).compress(content, asbytes=True)
     return compressed
 
 
 def read_compressed(path: Path, size: int) -> bytes:
-    """What is compressed in a file, if it is exactly so long.
+    """Decompress a file of known decompressed size.
 
     Args:
-        path: The file; not a link.
-        size: Bytes that it must hold.
+        path: The file; must not be a link.
+        size: The decompressed size in bytes.
 
     Raises:
         UserError: See `unpacked`.
@@ -38,20 +38,20 @@ def read_compressed(path: Path, size: int) -> bytes:
 
 
 def unpacked(path: Path, size: int) -> Iterator[bytes]:
-    """What is compressed in a file, part by part, if it is exactly so long.
+    """Decompress a file of known decompressed size, chunk by chunk.
 
-    At most 1 MiB beyond the stated size is unpacked, whatever the file holds.
+    Decompression stops at most 1 MiB beyond the given size, whatever the file contains.
 
     Args:
-        path: The file; not a link.
-        size: Bytes that it must hold.
+        path: The file; must not be a link.
+        size: The decompressed size in bytes.
 
     Yields:
-        Parts of at most 1 MiB, in order. That there are too few is known after the last one only.
+        Chunks of at most 1 MiB, in order. A short file is detected only after the last one.
 
     Raises:
-        UserError: It is not a Zstandard file, is damaged, or holds more or less; or it is not one
-            frame alone.
+        UserError: It is not a Zstandard file, is damaged, has another size, or is not exactly one
+            frame.
     """
     found = 0
     for part in _parts(path):
@@ -71,10 +71,10 @@ def unpacked(path: Path, size: int) -> Iterator[bytes]:
 
 
 def _is_one_frame(stored: BinaryIO) -> bool:
-    """Whether a stream that can be unpacked is one frame, from its first to its last byte.
+    """Whether a decompressible stream is exactly one frame.
 
-    Readers pass over skippable frames, whatever is in them, and join several frames. Format:
-    RFC 8878, sections 3.1.1 and 3.1.1.2.
+    Readers skip skippable frames, whatever their content, and join several frames. Format: RFC
+    8878, sections 3.1.1 and 3.1.1.2.
     """
     magic, descriptor = stored.read(4), int.from_bytes(stored.read(1))
     if magic != _MAGIC:
@@ -89,21 +89,21 @@ def _is_one_frame(stored: BinaryIO) -> bool:
             return False
         header = int.from_bytes(head, "little")
         last, kind, size = bool(header & 1), header >> 1 & 3, header >> 3
-        # A block of one repeated byte stores that byte alone.
+        # A block of one repeated byte stores only that byte.
         stored.seek(1 if kind == 1 else size, os.SEEK_CUR)
     stored.seek(4 if descriptor & 4 else 0, os.SEEK_CUR)
     return stored.tell() == os.fstat(stored.fileno()).st_size
 
 
 def read_at_most(path: Path, most: int) -> bytes:
-    """What is compressed in a file of any size.
+    """Decompress a file of unknown size, up to a limit.
 
     Args:
-        path: The file; not a link.
-        most: Bytes that it may hold; no more are unpacked.
+        path: The file; must not be a link.
+        most: Maximum decompressed size in bytes; decompression stops beyond it.
 
     Raises:
-        UserError: It is no Zstandard file, is damaged, or holds more.
+        UserError: It is not a Zstandard file, is damaged, or is larger.
     """
     content = io.BytesIO()
     for part in _parts(path):
@@ -114,10 +114,10 @@ def read_at_most(path: Path, most: int) -> bytes:
 
 
 def _parts(path: Path) -> Iterator[bytes]:
-    """What is compressed in a file, part by part.
+    """Decompress a file, chunk by chunk.
 
     Raises:
-        UserError: It is no Zstandard file or is damaged.
+        UserError: It is not a Zstandard file or is damaged.
     """
     try:
         with (
@@ -131,15 +131,15 @@ def _parts(path: Path) -> Iterator[bytes]:
 
 
 def lines_of(parts: Iterable[bytes], longest: int) -> Iterator[bytes]:
-    """The lines of a content that comes in parts, each with its end.
+    """Split content that comes in chunks into lines that keep their line ends.
 
     Args:
-        parts: The content.
-        longest: Bytes of a line that are read.
+        parts: The chunks.
+        longest: Maximum length of a line, in bytes.
 
     Yields:
-        Lines. One without its end is the last, and stands for the rest of the content: it has none,
-        or it is longer than `longest`.
+        Lines. A line without a line end is the last: either the content ends there, or the line is
+        longer than `longest` and the rest of the content is not read.
     """
     rest = b""
     for part in parts:
@@ -153,7 +153,7 @@ def lines_of(parts: Iterable[bytes], longest: int) -> Iterator[bytes]:
 
 
 def sha256_of(path: Path) -> tuple[str, int]:
-    """Hash and size of a stored file.
+    """SHA-256 and size of a stored file.
 
     Raises:
         OSError: It is a link or cannot be read.

@@ -1,8 +1,8 @@
-"""Reproduces an entry: its exact commands, and whether the result is the same.
+"""Builds the exact commands that reproduce an entry, and compares training logs.
 
-Every page and README that prints a command for an entry takes it from `commands_of`. How a training
-log becomes a command is known to `baselines.reproduction`, which callers hand in: this package does
-not import `baselines`.
+Every page and README that prints a command for an entry gets it from `commands_of`. Only
+`baselines.reproduction` can convert a training log to a command; callers pass it in, because this
+package does not import `baselines`.
 """
 
 import math
@@ -26,25 +26,25 @@ from benchmark.versions import PROGRAM
 from tasks.errors import UserError
 
 BEST, LAST = "best", "last"
-"""Folders of a training's checkpoints."""
+"""Checkpoint folders of a training run."""
 PLACEHOLDER: Final = re.compile(r"<weights of seed \d+, SHA-256 (?:[0-9a-f]{64}|None)>")
-"""What stands in a command for weights that the authors alone have."""
+"""Placeholder in a command for weights that only the authors have."""
 _MEASURED: Final = ("seconds", "memory", "speed")
-"""Beginnings of the names of numbers that differ from machine to machine."""
+"""Name prefixes of metrics that differ between machines."""
 _BY_NUMPY: Final = ("kl_old/", "ratio/", "engine/")
-"""Beginnings of the names of numbers whose last digits depend on NumPy's `exp` (see `devices`)."""
+"""Name prefixes of metrics whose last digits depend on NumPy's `exp` (see `devices`)."""
 
 Words = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TrainCommand:
-    """The command of a training.
+    """The command of a training run.
 
     Attributes:
-        words: All but `--out`.
-        files: Files that it reads and this project does not ship, by path, with their text.
-        note: What a reader must know of it, on one line; empty if nothing.
+        words: The command without `--out`.
+        files: Files that it reads and that this project does not ship: content by path.
+        note: What a reader must know about it, on one line; empty if nothing.
     """
 
     words: Words
@@ -53,18 +53,18 @@ class TrainCommand:
 
 
 TrainCommandOf = Callable[[TrainingLog, str], TrainCommand]
-"""From a log and a folder for files to the command that writes the log again; raises `UserError`
-where no command of this version does (`baselines.reproduction.train_command`)."""
+"""Builds, from a log and a folder for files, the command that writes the log again. Raises
+`UserError` if this version has no such command (`baselines.reproduction.train_command`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlayCommand:
-    """An evaluation.
+    """The command of an evaluation.
 
     Attributes:
-        words: Of the whole command.
-        out: Folder that it writes.
-        device: What the engine called its device in the run that is repeated.
+        words: The whole command.
+        out: Output folder.
+        device: The device name that the engine recorded in the original run.
     """
 
     words: Words
@@ -74,21 +74,22 @@ class PlayCommand:
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """How one checkpoint of an entry is made and played again.
+    """The commands that train and evaluate one checkpoint of an entry again.
 
     Attributes:
-        seed: Of its training.
-        train: The training; None where there is no log, or `reason` says why not.
-        out: Folder of the training.
-        model: What the evaluation plays: a folder, a name, or words in angle brackets that stand
-            for weights which the authors alone have; None for a policy.
-        runs: For each run of the checkpoint its evaluation.
-        reason: Why the training has no command, on one line; empty if it has one or no log.
-        device: What the training's engine called its device; None if `train` is, or if the log
-            does not say.
-        varies: Why the training differs whenever it is repeated, as the end of a sentence; empty if
-            it does not.
-        moves: What changed during the training; see `moves_of`.
+        seed: Training seed.
+        train: The training command; None without a log or if there is a `reason`.
+        out: Output folder of the training.
+        model: The evaluated model: a folder, a name, or a placeholder in angle brackets for weights
+            that only the authors have; None for a policy.
+        runs: The evaluation command of each run of the checkpoint.
+        reason: Why the training has no command, on one line; empty if it has one or there is no
+            log.
+        device: The device name that the training's engine recorded; None without `train` or if the
+            log does not contain it.
+        varies: Why every repetition of the training differs, as the end of a sentence; empty if
+            they do not.
+        moves: Changes during the training; see `moves_of`.
     """
 
     seed: int
@@ -103,23 +104,23 @@ class Commands:
 
     @property
     def obstacle(self) -> str | None:
-        """Why the training cannot be repeated to the bit here, as the end of a sentence."""
+        """Why the training cannot be repeated bit for bit here, as the end of a sentence."""
         return self.varies or obstacle(self.device)
 
     @property
     def moved(self) -> str:
-        """What changed during the training, and when; empty if nothing did."""
+        """What changed during the training, and when; empty if nothing changed."""
         parts = (f"{', '.join(names)} before update {at}" for at, names in self.moves.items())
         return "; ".join(parts)
 
     @property
     def train_words(self) -> Words | None:
-        """The whole command of the training."""
+        """The whole training command."""
         return None if self.train is None else (*self.train.words, "--out", self.out)
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """All of it as text for a shell, with remarks behind `#`."""
+        """All commands as shell text, with notes after `#`."""
         found = [f"# seed {self.seed}: {self.reason}"] if self.reason else []
         if self.train is not None and self.train_words is not None:
             found += [f"# {self.train.note}"] if self.train.note else []
@@ -132,43 +133,43 @@ class Commands:
 
 
 def line_on(device: object, words: Sequence[str]) -> str:
-    """A command for a shell that computes as another device did (`devices.as_on`)."""
+    """A shell command that makes this machine compute as another device did (`devices.as_on`)."""
     return f"{as_on_text(device)} {command_text(words)}".lstrip()
 
 
 def command_text(words: Sequence[str]) -> str:
-    """A command for a shell; the placeholder of weights stays as it is, for people to replace."""
+    """Join a command for a shell; placeholders of weights stay unquoted for people to replace."""
     return " ".join(each if PLACEHOLDER.fullmatch(each) else shlex.quote(each) for each in words)
 
 
 def reproduction_folder(entry: str) -> str:
-    """Where `arlarena-bench reproduce` puts what it makes of an entry, if nobody says otherwise."""
+    """The default output folder of `arlarena-bench reproduce`."""
     return f"runs/reproduce-{entry}"
 
 
 def reproduce_text(entry: str, plugins: Sequence[str]) -> str:
-    """The command that makes an entry again, in a clone of this project.
+    """The command that reproduces an entry in a clone of this project.
 
     Args:
         entry: Name of its folder.
-        plugins: What its training logs call the plug-ins of its runs.
+        plugins: Names of its plug-ins, as in its training logs.
     """
     code = (word for name in plugins for word in ("--plugin", name))
     return command_text((PROGRAM, "reproduce", f"submissions/{entry}", *code))
 
 
 def plugins_of(logs: Iterable[TrainingLog | None]) -> tuple[str, ...]:
-    """What training logs call the plug-ins of their runs, each once."""
+    """The names of plug-ins in training logs, without duplicates."""
     return tuple(dict.fromkeys(name for log in logs if log for name in log.start.plugins))
 
 
 def eval_words(model: str | None, panels: Sequence[str], options: Sequence[str] = ()) -> Words:
-    """The command that plays panels.
+    """The command that evaluates on panels.
 
     Args:
-        model: An init's name, a folder or a hub id; None where the options name a policy.
+        model: Name of an init, a folder or a hub id; None if the options name a policy.
         panels: As `task/panel`.
-        options: Further words.
+        options: Further options.
     """
     chosen = () if model is None else ("--model", model)
     tasks = tuple(word for panel in panels for word in ("--task", panel))
@@ -182,14 +183,14 @@ def commands_of(
     train_command: TrainCommandOf | None,
     out: str,
 ) -> Commands:
-    """The commands of one checkpoint: train it again where there is a log, and play its panels.
+    """The commands of one checkpoint: train it again if there is a log, and play its panels.
 
     Args:
-        seed: Of its training.
-        manifests: Of its runs, at least one, all of the same weights.
-        log: Of its training, if there is one.
+        seed: Training seed.
+        manifests: Manifests of its runs, at least one, all with the same weights.
+        log: Training log, if any.
         train_command: See `TrainCommandOf`; None to leave training runs out.
-        out: Folder for everything that the commands write.
+        out: Folder for all output of the commands.
     """
     train, reason = None, ""
     if log is not None and train_command is not None:
@@ -213,7 +214,7 @@ def commands_of(
 
 
 def devices_of(log: TrainingLog) -> str:
-    """The devices of a training run, in order, with the first update that was made on each."""
+    """The devices of a training run, in order, with the first update on each."""
     sessions = log.sessions.items()
     names = {at: _facts(line)[DEVICE_NAME] or "an unknown device" for at, line in sessions}
     parts = [str(names[1])]
@@ -223,14 +224,14 @@ def devices_of(log: TrainingLog) -> str:
 
 
 def moves_of(log: TrainingLog) -> Mapping[int, tuple[str, ...]]:
-    """What changed between the sessions of a training run, so that other bits may be computed.
+    """Changes between the sessions of a training run that may change results in some bits.
 
     Args:
-        log: Its log.
+        log: The training log.
 
     Returns:
-        By the first update after a change, the names of what changed: facts of the engine, the
-        device among them unless both compute alike, and packages.
+        By the first update after a change, the names of the changed packages and engine facts. The
+        latter include the device unless both devices compute alike.
     """
     found = {}
     for (_, before), (at, here) in pairwise(log.sessions.items()):
@@ -244,14 +245,14 @@ def moves_of(log: TrainingLog) -> Mapping[int, tuple[str, ...]]:
 
 
 def _facts(line: Start | Resume) -> dict[str, object]:
-    """Engine and versions of a session, flat; the device is always there."""
-    # The engine names some of the same packages again.
+    """Engine and versions of a session, flat; always with a device."""
+    # The engine repeats some of these package versions.
     engine = {name: value for name, value in line.engine.items() if name != "versions"}
     return {DEVICE_NAME: None, **flat(engine), **line.versions}
 
 
 def _varies(log: TrainingLog) -> str:
-    """See `Commands`; engines that take their steps together say that they are deterministic."""
+    """See `Commands.varies`; engines with synchronous steps report that they are deterministic."""
 
     def has(section: str, name: str) -> bool:
         part = log.start.configuration.get(section)
@@ -267,7 +268,7 @@ def _varies(log: TrainingLog) -> str:
 
 
 def _model(model: ModelIdentity, seed: int, trained: str | None) -> str | None:
-    """What `--model` names; of what was trained again, the folder of the same checkpoint."""
+    """The value of `--model`; if trained again, the folder of the same checkpoint."""
     if model.kind == "policy":
         return None
     if trained is not None:
@@ -280,13 +281,13 @@ def _model(model: ModelIdentity, seed: int, trained: str | None) -> str | None:
 
 
 def _options(manifest: Manifest) -> Words:
-    """The options that choose protocol and engine of a run."""
+    """The options that select protocol and engine of a run."""
     protocol = protocol_text(manifest.panels)
     return (*(() if protocol == OPTIONS[NAME] else ("--protocol", protocol)), *_engine(manifest))
 
 
 def _engine(manifest: Manifest) -> Words:
-    """The options that choose the engine of a run."""
+    """The options that select the engine of a run."""
     if manifest.model.kind == "policy":
         return ("--engine", manifest.model.name)
     kind, dtype = manifest.engine.get("kind"), manifest.engine.get("dtype")
@@ -297,13 +298,13 @@ def _engine(manifest: Manifest) -> Words:
 
 @dataclass(frozen=True, slots=True)
 class LogDifference:
-    """The first place where two logs of one configuration and seed differ.
+    """The first difference between two logs of the same configuration and seed.
 
     Attributes:
         update: The update.
-        name: What differs; a number's name, or `lines` where one log ends.
-        theirs: Its value in the first log; None if it has none.
-        ours: Its value in the second.
+        name: What differs: a metric's name, or `lines` if one log ends.
+        theirs: Its value in the first log; None if missing.
+        ours: Its value in the second log; None if missing.
     """
 
     update: int
@@ -313,19 +314,19 @@ class LogDifference:
 
     @property
     def text(self) -> str:
-        """One line for people."""
+        """A human-readable line."""
         return f"update {self.update}, {self.name}: {self.theirs} (entry) and {self.ours} (here)"
 
 
 def first_difference(theirs: TrainingLog, ours: TrainingLog) -> LogDifference | None:
-    """Where two logs differ first, line by line, with times and memory left out.
+    """Find the first difference between two logs, line by line, ignoring times and memory.
 
-    A number that one of the logs has nowhere is not compared: it was added to the log later. What
-    NumPy computes for the log alone is compared to nine digits; everything else to the bit.
+    A metric that is missing from all of one log is not compared: it was added later. Metrics that
+    NumPy computes only for the log are compared to nine digits; everything else bit for bit.
 
     Args:
-        theirs: One log.
-        ours: Another one.
+        theirs: The first log.
+        ours: The second log.
     """
     known = {name for line in theirs.updates for name in (*line.values, *line.nonfinite)}
     known &= {name for line in ours.updates for name in (*line.values, *line.nonfinite)}
@@ -337,7 +338,7 @@ _Line = Update | Validation
 
 
 def _by_update(log: TrainingLog) -> list[_Line]:
-    """Updates and validations in their order; the update comes before its validations."""
+    """Sort updates and validations; an update comes before its validations."""
     return sorted(
         [*log.updates, *log.validations],
         key=lambda line: (line.update, isinstance(line, Validation)),

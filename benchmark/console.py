@@ -1,11 +1,11 @@
-"""What live views in a terminal have in common."""
+"""Shared code of live views in a terminal."""
 
 import logging
 from typing import TextIO
 
 
 def log_to(stream: TextIO) -> None:
-    """Send the log to a stream: handlers keep the one that was there when they were made."""
+    """Redirect the log to a stream; handlers otherwise keep the one that they were created with."""
     for handler in logging.getLogger().handlers:
         if type(handler) is logging.StreamHandler:
             handler.setStream(stream)

@@ -1,4 +1,4 @@
-"""Atomic writing: a file, or a folder, appears complete or not at all."""
+"""Atomic writing: files and folders appear complete or not at all."""
 
 import contextlib
 import errno
@@ -14,11 +14,11 @@ _OF_A_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO}
 
 
 def os_error_text(error: OSError, folder: Path) -> str:
-    """What failed while a folder was written, on one line.
+    """Describe on one line why writing a folder failed.
 
     Returns:
-        That the folder cannot be written, unless the error is of another file or of none: programs
-        also run out of memory, processes or open files.
+        That the folder cannot be written, unless the error belongs to another file or to none:
+        programs also run out of memory, processes or open files.
     """
     why = error.strerror or str(error) or type(error).__name__
     if not isinstance(error.filename, str | bytes | os.PathLike):
@@ -31,10 +31,10 @@ def os_error_text(error: OSError, folder: Path) -> str:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a reader or a crash sees the old content or the new, nothing between.
+    """Write a file so that readers, even after a crash, see either the old or the new content.
 
-    The content goes to a new file of an unpredictable name in the same folder, which then takes the
-    place of `path`: a link that somebody put there is replaced, never followed.
+    The content goes to a new file of an unpredictable name in the same folder, which then replaces
+    `path`: an existing link is replaced, never followed.
 
     Raises:
         OSError: The folder cannot be written or is full; the old content stays.
@@ -55,15 +55,15 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def open_no_link(path: Path, flags: int) -> int:
-    """Open a regular file of a folder that may come from somebody else; links are refused.
+    """Open a regular file in a folder from an untrusted source; refuse links.
 
     Returns:
         A file descriptor.
 
     Raises:
-        OSError: It is a link, no regular file, or cannot be opened.
+        OSError: It is a link, is not a regular file, or cannot be opened.
     """
-    # Without O_NONBLOCK, opening a named pipe waits for somebody at its other end.
+    # Without O_NONBLOCK, opening a named pipe blocks until its other end is opened.
     descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -72,16 +72,16 @@ def open_no_link(path: Path, flags: int) -> int:
 
 
 LOCK: Final = ".lock"
-"""File in a folder that is locked while a process works there; it stays."""
+"""Lock file of a folder in which a process works; it is never deleted."""
 
 
 def lock_folder(folder: Path) -> int:
-    """Keep other processes off a folder until the descriptor is closed; see `lock_file`."""
+    """Lock a folder against other processes until the descriptor is closed; see `lock_file`."""
     return lock_file(folder / LOCK, os.O_CREAT | os.O_WRONLY)
 
 
 def lock_file(path: Path, flags: int) -> int:
-    """Open a file and keep other processes off it until the descriptor is closed.
+    """Open a file and lock it against other processes until the descriptor is closed.
 
     Returns:
         A file descriptor.
@@ -100,11 +100,11 @@ def lock_file(path: Path, flags: int) -> int:
 
 
 def append_durably(descriptor: int, content: bytes) -> None:
-    """Append to an open file and wait until it is on the disk; all of it or nothing.
+    """Append to an open file and wait until the data is on disk; all of it or nothing.
 
     Raises:
-        OSError: The disk is full or failed. The file ends where it did before, if that much can
-            still be done; a reader passes over a last line without its end otherwise.
+        OSError: The disk is full or failed. The file is truncated to its old length if possible;
+            otherwise readers skip an incomplete last line.
     """
     size = os.fstat(descriptor).st_size
     try:
@@ -119,14 +119,14 @@ def append_durably(descriptor: int, content: bytes) -> None:
 
 
 def replace_folder(fresh: Path, kept: Path) -> None:
-    """Put a folder in the place of an older one beside it.
+    """Replace a folder with a new one next to it.
 
-    At no moment is neither of them whole. After a crash in between, `kept` is missing, `fresh` is
-    complete, and the older one is at `kept` with `.old` behind its name.
+    At least one of them is complete at any time. After a crash in between, `kept` is missing,
+    `fresh` is complete, and the old one has `kept`'s name with `.old` appended.
 
     Args:
-        fresh: The new folder, written completely.
-        kept: Its place; the older one there is removed.
+        fresh: The new, complete folder.
+        kept: The folder to replace; the old one is removed.
 
     Raises:
         OSError: The disk failed.
@@ -142,14 +142,14 @@ def replace_folder(fresh: Path, kept: Path) -> None:
 
 
 def sync_tree(folder: Path) -> None:
-    """Make a folder with all that is in it survive a power cut."""
+    """Make a folder and all its contents survive a power failure."""
     for path in (*folder.rglob("*"), folder):
         if path.is_dir() or path.is_file():
             _sync(path)
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the folder's entries (new and renamed files) survive a power cut."""
+    """Make a folder's entries (new and renamed files) survive a power failure."""
     _sync(folder)
 
 

@@ -1,4 +1,4 @@
-"""Text of a report: readable numbers, and external text that cannot hide anything."""
+"""Text of reports: readable numbers, and external text with nothing hidden."""
 
 import math
 import re
@@ -8,10 +8,9 @@ from markupsafe import Markup, escape
 
 from benchmark.stats.formatting import percent_text
 
-# Characters that are invisible, move others around or end the line in ways that people do not
-# see: controls (but tab and line feed), formats (bidirectional ones included), private use, lone
-# surrogates, line separators, fillers and variation selectors that carry hidden data. page.js
-# has the same list.
+# Characters that are invisible, reorder text or end the line unnoticed: controls (but tab and line
+# feed), formats (bidirectional ones included), private use, lone surrogates, line separators,
+# fillers and variation selectors that carry hidden data. page.js has the same list.
 _HIDDEN = re.compile(
     "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f"
     "\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164"
@@ -25,7 +24,7 @@ def visible(text: str, tag: bool = True) -> Markup:
 
     Args:
         text: Any text.
-        tag: Mark code points with an element; off where only text may stand.
+        tag: Mark code points with an element; False where only text is allowed.
     """
     mark = '<span class="hidden-character">{}</span>' if tag else "{}"
     parts, end = [], 0
@@ -43,14 +42,14 @@ def finalized(value: Any) -> Any:
 
 
 def percent(share: float, decimals: int = 1) -> str:
-    """`0.527` as `52.7%`; a dash for what is not a number."""
+    """Format `0.527` as `52.7%`, and a non-finite value as a dash."""
     if not math.isfinite(share):
         return "\u2013"
     return percent_text(share, decimals)
 
 
 def number(value: float | None, decimals: int = 2) -> str:
-    """A number with a proper minus sign and grouped digits; a dash where there is none."""
+    """Format a number with a real minus sign and grouped digits; a missing one as a dash."""
     if value is None or not math.isfinite(value):
         return "\u2013"
     text = f"{value:z,.{decimals}f}"

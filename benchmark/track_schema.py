@@ -1,8 +1,8 @@
-"""Tracks: everything that is pinned in a training run to make methods comparable.
+"""Tracks: everything that a training run must pin to make methods comparable.
 
-A track fixes init, tasks, sizes and the rule for the learning rate; free is the method (advantage,
-clipping, aggregation, sampling). The files and their registry belong to `baselines.tracks`. Here is
-what a log says of a track and how the two are compared.
+A track fixes init, tasks, sizes and the rule for the learning rate; only the method (advantage,
+clipping, aggregation, sampling) is free. The files and their registry are in `baselines.tracks`.
+This module defines the track that a log claims, and compares the two.
 """
 
 from collections.abc import Iterator, Mapping
@@ -41,17 +41,17 @@ METHOD: Final = (*DIMENSIONS, "learner")
 LEARNING_RATE: Final = "optimization.learning_rate"
 
 _MAX_TEXT = 80
-"""Characters of a value in a message: a log may come from somebody else."""
+"""Maximum length of a value in a message, because logs may come from other people."""
 _Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _Count = Annotated[int, Field(ge=1)]
 
 
 class TrackInit(Strict):
-    """Where weights start.
+    """The initial model.
 
     Attributes:
-        name: An init's name, or a model on the hub.
-        sha256: Hash of its files (`benchmark.models.folder_sha256`); null where none is pinned.
+        name: Name of an init, or of a model on the hub.
+        sha256: Hash of its files (`benchmark.models.folder_sha256`); null if none is pinned.
     """
 
     name: Name
@@ -69,19 +69,19 @@ class FixedRate(Strict):
 
     @property
     def rates(self) -> tuple[float, ...]:
-        """All that a run may have."""
+        """All allowed learning rates."""
         return (self.fixed,)
 
 
 class RateGrid(Strict):
-    """Each method has the learning rate of a grid whose tuning run succeeds most.
+    """A grid of learning rates; each method uses the one with the most successful tuning run.
 
     Attributes:
         grid: The rates, ascending.
-        seed: Of the tuning runs.
-        updates: Length of each.
-        last: Their last updates, whose rollouts are judged by their mean success; of equal rates
-            the lower one wins. No panel is played.
+        seed: Seed of the tuning runs.
+        updates: Updates per tuning run.
+        last: Number of final updates whose mean rollout success decides; ties go to the lower rate.
+            No panel is played.
     """
 
     grid: Annotated[tuple[_Rate, ...], Field(min_length=2, max_length=10, strict=False)]
@@ -91,7 +91,7 @@ class RateGrid(Strict):
 
     @property
     def rates(self) -> tuple[float, ...]:
-        """All that a run may have."""
+        """All allowed learning rates."""
         return self.grid
 
     @model_validator(mode="after")
@@ -104,7 +104,7 @@ class RateGrid(Strict):
 
 
 def _rule(value: object) -> str:
-    """Which rule a learning rate's content is meant to be: messages then speak of that one."""
+    """Guess which rule a value is meant to be, so that error messages are about that one."""
     fixed = isinstance(value, FixedRate) or (isinstance(value, Mapping) and "fixed" in value)
     return "fixed" if fixed else "grid"
 
@@ -115,21 +115,21 @@ RateRule = Annotated[
 
 
 class Track(Strict):
-    """Everything of a training run but method and seed.
+    """Everything about a training run except method and seed.
 
     Attributes:
         name: Name of its file.
-        description: One line for people.
-        init: Where weights start.
-        tasks: Names of the tasks whose training streams are played.
-        task_settings: Their settings, by task, that are not the standard ones.
-        settings: The trainer's configuration without `METHOD` and the learning rate, each resolved.
-        learning_rate: Which rates a run may have, and how one is chosen.
-        recipes: Constants that the track's source gives shipped recipes, by recipe.
-        added: Settings that the trainer has gained since the track was pinned, with the values that
-            leave it as it was. They move no hash, and older logs lack them.
-        base: Track that this one varies: its file has only what differs. Everything is pinned by
-            the hash, so a change of the base is noticed here.
+        description: One human-readable line.
+        init: The initial model.
+        tasks: Names of the training tasks.
+        task_settings: Non-default settings of tasks, by task.
+        settings: The trainer's resolved configuration without `METHOD` and the learning rate.
+        learning_rate: The allowed rates, and how one is chosen.
+        recipes: Constants of shipped recipes from the track's source, by recipe.
+        added: Settings that the trainer has gained since the track was pinned, with values that
+            preserve its behavior. They do not change the hash, and older logs lack them.
+        base: Track that this one varies: its file contains only the differences. The hash covers
+            everything, so a change of the base is noticed here.
     """
 
     name: Word
@@ -138,7 +138,7 @@ class Track(Strict):
     tasks: Annotated[tuple[Word, ...], Field(min_length=1, strict=False)]
     settings: dict[str, Any]
     learning_rate: RateRule
-    # Left out where there are none, so that older tracks keep their hash.
+    # Left out if empty, so that older tracks keep their hash.
     task_settings: dict[Word, dict[Word, str]] = Field(
         default_factory=dict, exclude_if=lambda chosen: not chosen
     )
@@ -185,22 +185,22 @@ class Track(Strict):
 
     @property
     def sha256(self) -> str:
-        """Hash of the canonical form: of all that can move a number.
+        """Hash of the canonical form of everything that can change a result.
 
-        Name, description, base, the settings that move no result (`FREE`) and `added` are not part
-        of it.
+        Name, description, base, the settings that do not change results (`FREE`) and `added` are
+        excluded.
         """
         apart = {"name", "description", "base", "settings", "added"}
         pinned = self.model_dump(mode="json", exclude=apart)
         return sha256_text(canonical_json(pinned | {"settings": self.pinned}))
 
     def load_tasks(self) -> "tuple[Task, ...]":
-        """The tasks, with their settings.
+        """Load the tasks, with their settings.
 
         Raises:
             UserError: A task is unknown or has no such setting.
         """
-        # Who reads a board needs names of tracks, and no task.
+        # Imported here, because reading a board needs track names but no tasks.
         from tasks.registry import load_task
 
         return tuple(
@@ -209,24 +209,24 @@ class Track(Strict):
 
     @property
     def claim(self) -> TrackClaim:
-        """What the log of a run on this track says of it."""
+        """The claim that the log of a run on this track contains."""
         return TrackClaim(name=self.name, sha256=self.sha256)
 
     @property
     def pinned(self) -> dict[str, Any]:
-        """The settings that can move a result, by dotted name."""
+        """The settings that can change a result, by dotted name."""
         return {name: value for name, value in flat(self.settings).items() if name not in FREE}
 
 
 def deviations(track: Track, start: Start) -> list[str]:
-    """What the first line of a log says that its track does not.
+    """Compare the first line of a log with its track.
 
     Args:
-        track: The track that it claims.
-        start: The line.
+        track: The track that the log claims.
+        start: The first line.
 
     Returns:
-        One text for every difference, with both values; none means that the run is on the track.
+        One text for every difference, with both values; empty if the run is on the track.
     """
     found = []
     tasks = "+".join(track.tasks)
@@ -264,10 +264,10 @@ def deviations(track: Track, start: Start) -> list[str]:
 
 
 def _dotted(fields: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Names that a flattened configuration cannot tell from nested ones, by dotted name.
+    """Yield names with dots, which a flat configuration confuses with nested settings.
 
-    With `kl.coef` beside `kl: {coef: ...}`, one of the two would be compared with the track, and
-    everybody else would read the other.
+    With both `kl.coef` and `kl: {coef: ...}`, one of the two would be compared with the track, and
+    all other readers would use the other.
     """
     for name, value in fields.items():
         if "." in name:
@@ -286,5 +286,5 @@ def _text(value: object) -> str:
 
 
 def _same(one: object, other: object) -> bool:
-    """Whether two settings are equal; 1 and 1.0 are, 1 and true are not."""
+    """Whether two settings are equal; 1 equals 1.0, but not true."""
     return one == other and isinstance(one, bool) == isinstance(other, bool)

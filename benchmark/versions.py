@@ -1,10 +1,10 @@
-"""Versions of the packages that a result depends on, and how optional ones are installed."""
+"""Versions of the packages that results depend on, and how to install optional ones."""
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
 PROGRAM = "arlarena-bench"
-"""How every command begins."""
+"""The first word of every command."""
 _PACKAGES = (
     "arlarena-bench",
     "numpy",
@@ -18,14 +18,14 @@ _PACKAGES = (
 
 
 def install_text(extra: str) -> str:
-    """How to install what an extra of this project needs, in the versions that it pins."""
+    """How to install the pinned packages of one of this project's extras."""
     return f"in the project's folder, pip install -c requirements/constraints.txt -e '.[{extra}]'"
 
 
 def has_gpu_vllm() -> bool:
-    """Whether vLLM is installed in a build for GPUs, by the rule by which vLLM knows it itself.
+    """Whether the installed vLLM is a build for GPUs, by vLLM's own criterion.
 
-    The build for CPUs imports on a machine with GPUs, too, and computes on its CPU.
+    The CPU build can also be imported on a machine with GPUs, but computes on its CPU.
     """
     try:
         return "cpu" not in version("vllm")
@@ -34,7 +34,7 @@ def has_gpu_vllm() -> bool:
 
 
 def versions() -> dict[str, str]:
-    """Versions of this program, Python and the installed libraries that can move a number."""
+    """Versions of this program, Python and the installed libraries that can change a result."""
     found = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
