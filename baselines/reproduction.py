@@ -1,8 +1,8 @@
 """Turns a training log into the command that reproduces it.
 
-The first line of a log holds the whole configuration. A run on a track is a short command; any
-other run is a recipe at the shipped scale that needs the fewest `--set`. Every command is checked
-before it is given: resolved, it is the logged configuration.
+The first line of a log contains the whole configuration. A run on a track needs only a short
+command; any other run becomes a recipe at the shipped scale that needs the fewest `--set`. Every
+command is checked before it is returned: it must resolve to the logged configuration.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -40,28 +40,28 @@ _TASKS: Final = TypeAdapter(dict[str, dict[str, dict[str, Any]]])
 UNKNOWN_CHOICE: Final = "union_tag_invalid"
 """The fault of a choice whose class is not here."""
 _DEPTH: Final = 4
-"""Rounds in which settings are looked for: a choice's name brings defaults of its own."""
+"""Maximum rounds of searching for settings: a choice's name brings its own defaults."""
 
 
 def train_command(
     log: TrainingLog, folder: str, plugins: Mapping[str, Plugin] = _NO_PLUGINS
 ) -> TrainCommand:
-    """The command of the training that wrote a log, without `--out`.
+    """The training command that wrote a log, without `--out`.
 
     Args:
-        log: The log; its configuration may come from somebody else.
-        folder: Where files that the command needs are to be written.
-        plugins: Those that are loaded, by name.
+        log: The log; its configuration is not trusted.
+        folder: Folder for files that the command needs.
+        plugins: The loaded plug-ins, by name.
 
     Raises:
         UserError: This version cannot repeat the run: its configuration, track or task is unknown,
-            or the track is another one now; or a plug-in is not loaded, or has other code.
+            or the track has changed; or a plug-in is not loaded, or its code differs.
     """
     start = log.start
     code = _plugin_words(start, plugins)
     config, tasks = logged_configuration(start)
     recipe, files = _recipe(start.recipe, config, folder)
-    # Steps that are not finite end a run without it.
+    # Non-finite steps end a run without this option.
     stopped = early_stop(log) is not None and divergence(log) is None
     stop = ("--stop-on-collapse",) if stopped else ()
     if start.track is None:
@@ -74,15 +74,15 @@ def train_command(
 
 
 def _method(config: TrainConfig) -> dict[str, Any]:
-    """What a recipe chooses; a learner only where it is a custom one."""
+    """A recipe's choices; with a learner only if it is a custom one."""
     return config.model_dump(mode="json", include=set(METHOD))
 
 
 def _plugin_words(start: Start, plugins: Mapping[str, Plugin]) -> Words:
-    """The options that name the plug-ins of a run.
+    """The options that load the plug-ins of a run.
 
     Raises:
-        UserError: One is not loaded, or its code is not that of the run.
+        UserError: A plug-in is not loaded, or its code is not that of the run.
     """
     lacking = [
         f"{name} (SHA-256 {sha256})"
@@ -119,16 +119,16 @@ def check_code(plugin: Plugin, known: Collection[str]) -> None:
 def logged_configuration(start: Start) -> tuple[TrainConfig, Mapping[str, Mapping[str, str]]]:
     """The configuration of a log's first line, and the settings of each task.
 
-    Settings that were added since the log was written have their defaults, which do what was done
-    before they were there.
+    Settings that were added since the log was written get their defaults, which preserve the
+    earlier behavior.
 
     Raises:
-        UserError: It has a setting or a value that this version does not know, or a dangerous one.
+        UserError: It has a setting or value that this version does not know, or a dangerous one.
     """
     load_entry_points()
     given = {k: v for k, v in start.configuration.items() if k not in ("tasks", "seed")}
     try:
-        # As JSON: tuples are lists in a log.
+        # In JSON mode, because tuples are lists in a log.
         config = TrainConfig.model_validate(given)
         stated = _TASKS.validate_python({"tasks": start.configuration.get("tasks", {})})["tasks"]
     except ValidationError as error:
@@ -149,7 +149,7 @@ def logged_configuration(start: Start) -> tuple[TrainConfig, Mapping[str, Mappin
 
 
 def check_init(start: Start) -> None:
-    """Check that the weights which a training started from are available here, with the same hash.
+    """Check that the initial weights of a training run are available here, with the same hash.
 
     Raises:
         UserError: They are not.
@@ -166,7 +166,7 @@ def check_init(start: Start) -> None:
 
 
 def _init_word(init: ModelIdentity) -> str:
-    """What `--init` names.
+    """The value of `--init`.
 
     Raises:
         UserError: The weights were a custom folder.
@@ -188,7 +188,7 @@ def _init_word(init: ModelIdentity) -> str:
 
 
 def _recipe(name: str, config: TrainConfig, folder: str) -> tuple[str, dict[str, str]]:
-    """What `--recipe` names; a custom recipe is written from the log."""
+    """The value of `--recipe`; a custom recipe is written to a file from the log."""
     if name in names(RECIPES):
         return name, {}
     path = f"{folder}/{name}.yaml"
@@ -202,10 +202,10 @@ def _track_words(
     recipe: str,
     files: Mapping[str, str],
 ) -> tuple[Words | None, str]:
-    """The short command of a run on a track; none, and why, where it would take another rate.
+    """The short command of a run on a track; None, with a reason, if it would use another rate.
 
     Raises:
-        UserError: The track is gone or another one now, or the run is not on it.
+        UserError: The track is gone or has changed, or the run is not on it.
     """
     name, known = claim.name, track_names()
     if name not in known:
@@ -248,13 +248,13 @@ def _open_words(
     recipe: str,
     files: Mapping[str, str],
 ) -> Words:
-    """The command that names recipe, init, tasks, scale and every setting that differs.
+    """The command with recipe, init, tasks, scale and all settings that differ.
 
     Raises:
-        UserError: There is none.
+        UserError: There is no such command.
     """
     target = flat(config.model_dump(mode="json"))
-    # A custom recipe is not written yet, and is GRPO with the four choices replaced.
+    # A custom recipe's file does not exist yet; it is GRPO with the four choices replaced.
     known = "grpo" if files else recipe
     method = _as_settings(_method(config)) if files else ()
     found = {scale: _needed(known, scale, list(tasks), target, method) for scale in names(SCALES)}
@@ -263,14 +263,14 @@ def _open_words(
     _check_same(resolve(known, scale, list(tasks), [*method, *own]), config, recipe)
     foreign = start.engine.get("kind") != "transformers" or config.rollout.max_staleness is not None
     if config.tis_cap is None and foreign:
-        own = (*own, "tis_cap=null")  # which `train` would turn on by itself
+        own = (*own, "tis_cap=null")  # because `train` would turn it on automatically
     of_tasks = [
         f"{name}.{key}={value}"
         for name, settings in tasks.items()
         for key, value in settings.items()
         if value != load_task(name).info.settings[key].default
     ]
-    parse_settings(of_tasks)  # a value that cannot be given by `--set` is refused
+    parse_settings(of_tasks)  # refuses values that `--set` cannot express
     words = [PROGRAM, "train", "--recipe", recipe, "--init", _init_word(start.init)]
     words += [word for name in tasks for word in ("--task", name)]
     words += ["--scale", scale, "--seed", str(start.seed)]
@@ -279,7 +279,7 @@ def _open_words(
 
 
 def _engine(engine: Mapping[str, Any]) -> Words:
-    """The options that choose the engine of the rollouts, where it was in process."""
+    """The options that select the rollout engine, if it ran in process."""
     kind, dtype = engine.get("kind"), engine.get("dtype")
     if kind not in LOADING:
         return ()
@@ -290,16 +290,16 @@ def _engine(engine: Mapping[str, Any]) -> Words:
 def _needed(
     recipe: str, scale: str, tasks: list[str], target: Mapping[str, Any], method: Sequence[str]
 ) -> tuple[str, ...]:
-    """The settings that a recipe at a scale needs to become a configuration, and no others.
+    """The minimal settings that turn a recipe at a scale into a configuration.
 
     Parts that are off are turned on first, and a choice's name comes before its constants, since
-    both bring defaults. What has a value comes before what has none: giving one of two ways to say
-    a thing takes the other one away.
+    both bring defaults. Settings with a value come before those without: setting one of two
+    alternatives removes the other.
     """
     own: list[str] = []
     for _ in range(_DEPTH):
         here = flat(resolve(recipe, scale, tasks, [*method, *own]).model_dump(mode="json"))
-        # A part that is off has no settings below it.
+        # A part that is off has no settings of its own.
         differing = {k: v for k, v in target.items() if k not in here or not _same(here[k], v)}
         if not differing:
             break
@@ -312,12 +312,12 @@ def _needed(
 
 
 def _as_settings(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Settings as `--set` takes them."""
+    """Format settings for `--set`."""
     return tuple(f"{key}={_as_value(value)}" for key, value in settings.items())
 
 
 def _as_value(value: Any) -> str:
-    """A value in YAML's short form, on one line; numbers keep every digit."""
+    """Format a value as one line of YAML in flow style; numbers keep all digits."""
     text = yaml.safe_dump(value, default_flow_style=True, width=10**6, sort_keys=False)
     return text.removesuffix("\n").removesuffix("\n...").strip()
 
@@ -329,10 +329,10 @@ def _same(one: Any, other: Any) -> bool:
 def _check_same(
     found: TrainConfig, wanted: TrainConfig, recipe: str, free: frozenset[str] = frozenset()
 ) -> None:
-    """Check that a command resolves to what was logged.
+    """Check that a command resolves to the logged configuration.
 
     Raises:
-        UserError: It does not, and no settings make it so.
+        UserError: It does not, and no settings can change that.
     """
     differs = first_setting(found, wanted, lambda name: name not in free)
     if differs is not None:
@@ -346,7 +346,7 @@ def _check_same(
 def first_setting(
     found: TrainConfig, wanted: TrainConfig, counts: Callable[[str], bool]
 ) -> tuple[str, object, object] | None:
-    """The first setting that counts and differs, with what is found and what is wanted."""
+    """The first difference in a setting that counts, with the found and the wanted value."""
     here, there = (flat(each.model_dump(mode="json")) for each in (found, wanted))
     for name in dict.fromkeys((*there, *here)):
         if counts(name) and not _same(here.get(name), there.get(name)):
