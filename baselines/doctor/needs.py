@@ -1,4 +1,4 @@
-"""What training a policy would take of a machine, and whether the machine has it."""
+"""The resources for training a policy, and whether the machine has them."""
 
 import math
 from collections.abc import Sequence
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from baselines.config.run import TrainingRun
 
 _CHECKPOINT: Final = 40
-"""Bytes of disk for each parameter: a checkpoint is 16 (the model, and the trainer's state with two
-moments), the best model 4; while they are replaced, the old and the new one take space together."""
+"""Bytes of disk per parameter: a checkpoint has 16 (the model, and the trainer's state with two
+moments), the best model 4; while they are replaced, the old and the new one both take up space."""
 _WITH_LORA: Final = 24
-"""The same with LoRA, whose moments are nothing beside the weights."""
+"""The same with LoRA, whose moments are negligible compared with the weights."""
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a policy needs, in GiB.
+    """The resources that a policy needs, in GiB.
 
     Attributes:
-        text: Everything, for people.
-        peak: Of each training device, without the engine, in the phase with the least room.
-        room: That this phase has on a device; None where the devices are not there.
-        disk: In the run's folder.
-        findings: What is too little.
+        text: Human-readable description of all of them.
+        peak: Memory per training device, without the engine, in the phase with the least room.
+        room: Available memory on a device in this phase; None if the devices are not present.
+        disk: Disk space in the run's folder.
+        findings: Insufficient resources.
     """
 
     text: str
@@ -48,18 +48,18 @@ def policy_needs(
     whole: float | None,
     shrink: bool,
 ) -> Needs:
-    """Compare what a policy needs with what there is, from its configuration alone.
+    """Compare a policy's needs, computed from its configuration alone, with the machine.
 
     Args:
-        run: Of the policy.
-        machine: From `read_machine`.
-        layout: Of the run on devices.
-        serving: GPUs beside those, with a server each.
-        whole: GiB of the smallest device; None where the devices are not there.
-        shrink: Whether micro-batches may be made smaller, as `train` does.
+        run: The policy's run.
+        machine: Result of `read_machine`.
+        layout: The run's layout on devices.
+        serving: Number of additional GPUs with a server each.
+        whole: GiB of the smallest device; None if the devices are not present.
+        shrink: Whether micro-batches may be made smaller, as in `train`.
     """
     name = run.init.identity.name
-    # Where nothing is known of a device, the configured size is what is shown.
+    # Nothing is known about absent devices, so show the configured size.
     fit = fit_on(run, layout, math.inf if whole is None else whole, shrink)
     memory = fit.memory
     each = _CHECKPOINT if run.config.optimization.lora is None else _WITH_LORA

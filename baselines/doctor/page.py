@@ -1,4 +1,4 @@
-"""The page of `arlarena-bench doctor`, for people and for programs."""
+"""The page of `arlarena-bench doctor`, human-readable and as JSON."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -14,7 +14,7 @@ _SHOWN = ("kl_init/mean", "engine/k3", "engine/abs_max", "policy/grad_norm")
 def as_json(
     machine: Machine, needs: Needs | None, smoke: Smoke | None, problems: Sequence[Diagnosis]
 ) -> dict[str, Any]:
-    """Everything that was found."""
+    """All findings as JSON."""
     ran = None
     if smoke is not None:
         speeds = {
@@ -33,7 +33,7 @@ def as_json(
 def page(
     machine: Machine, needs: Needs | None, smoke: Smoke | None, problems: Sequence[Diagnosis]
 ) -> str:
-    """The same as lines."""
+    """All findings as human-readable text."""
     lines = ["arlarena-bench doctor", "", *_machine_lines(machine)]
     if needs is not None:
         lines += ["", *needs.text.splitlines()]
@@ -66,7 +66,7 @@ def _machine_lines(machine: Machine) -> Iterator[str]:
 
 
 def _smoke_lines(smoke: Smoke) -> Iterator[str]:
-    """What the two updates have shown."""
+    """Describe the results of the two updates."""
     begun = "" if smoke.start_s is None else f", ready after {smoke.start_s:.1f} s"
     kind = " ".join(str(smoke.engine[n]) for n in ("kind", "device", "dtype") if n in smoke.engine)
     yield f"smoke run  two updates of a tiny model, engine {kind or 'did not start'}{begun}"

@@ -12,13 +12,13 @@ _KIB: Final = 2**20
 
 
 class Peaks:
-    """Notes peaks where it is told which phase begins; in GiB.
+    """Records the peak memory of phases as they begin and end; in GiB.
 
-    On a GPU they are what this process's torch has allocated; on a CPU the resident memory of the
-    process, whose peak Linux can set back.
+    On a GPU this is the memory allocated by this process's torch; on a CPU it is the process's
+    resident memory, whose peak Linux can reset.
 
     Attributes:
-        of: The highest peak of each phase that has ended.
+        of: The highest peak of each completed phase.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Peaks:
         self._phase: str | None = None
 
     def begin(self, phase: str | None, done: int = 0, total: int = 0) -> None:
-        """A phase begins, or with None the last one ends; calls within a phase are ignored."""
+        """Start a phase, or with None end the last one; calls within a phase are ignored."""
         del done, total
         if phase == self._phase:
             return

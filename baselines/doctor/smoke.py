@@ -1,4 +1,4 @@
-"""Two updates of a tiny model on this machine, with everything measured that can be wrong."""
+"""Runs two updates of a tiny model on this machine, and measures everything that can go wrong."""
 
 import logging
 import time
@@ -41,16 +41,16 @@ _LEARNING: Final = ("old_log_probs", "reference", "update")
 
 @dataclass
 class Smoke:
-    """What the run has shown so far.
+    """Results of the run so far.
 
     Attributes:
-        doing: The step that was begun last.
-        failure: Why it ended there; None if all went well.
-        engine: What the engine says of itself.
+        doing: The current or last step.
+        failure: Why the run failed in that step; None if it succeeded.
+        engine: The engine's description of itself.
         start_s: Seconds until the engine was ready.
         weight_sync: See `check_weight_sync`.
         updates: The log's lines.
-        peaks: GiB by phase.
+        peaks: Peak memory by phase, in GiB.
     """
 
     doing: str = "setup"
@@ -62,7 +62,7 @@ class Smoke:
     peaks: Mapping[str, float] = field(default_factory=dict)
 
     def speed(self, tokens: str, *phases: str) -> float | None:
-        """Tokens of the last update per second of some of its phases."""
+        """Tokens of the last update per second of the given phases."""
         if not self.updates:
             return None
         last = self.updates[-1]
@@ -71,20 +71,20 @@ class Smoke:
 
     @property
     def generated_per_s(self) -> float | None:
-        """Response tokens per second of playing."""
+        """Generated response tokens per second of rollout."""
         return self.speed("tokens/response", "rollout")
 
     @property
     def trained_per_s(self) -> float | None:
-        """Response tokens per second of learning."""
+        """Trained response tokens per second of learning."""
         return self.speed("tokens/trained", *_LEARNING)
 
 
 def smoke_run(folder: Path) -> TrainingRun:
-    """The run: GRPO on Sokoban, on a GPU in bf16 as large models are trained.
+    """Configure the run: GRPO on Sokoban, on a GPU in bf16, as for large models.
 
     Args:
-        folder: Where its log and checkpoint go.
+        folder: Folder for its log and checkpoint.
     """
     own = ("optimization.mixed_precision=bf16",) if torch.cuda.is_available() else ()
     config = resolve("grpo", "tiny", ["sokoban"], [*_SETTINGS, *own])
@@ -92,11 +92,11 @@ def smoke_run(folder: Path) -> TrainingRun:
 
 
 async def run_smoke(run: TrainingRun, build: Callable[[], Engine]) -> Smoke:
-    """Train for two updates; a failure is a result.
+    """Train for two updates; a failure is recorded in the result.
 
     Args:
-        run: From `smoke_run`.
-        build: Makes the engine.
+        run: Result of `smoke_run`.
+        build: Builds the engine.
     """
     found, peaks = Smoke(), Peaks()
     run.folder.mkdir(parents=True, exist_ok=True)

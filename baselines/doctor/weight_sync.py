@@ -1,4 +1,4 @@
-"""Whether new weights reach an engine: all of them, at once, and those that were meant."""
+"""Checks that a weight sync updates all of an engine's weights at once, and to the right values."""
 
 import time
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ from tasks.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class WeightSync:
-    """A weight sync that worked.
+    """A successful weight sync.
 
     Attributes:
-        tensors: That the engine has.
-        seen: Of them, those whose bytes it shows.
-        seconds: Of one sync.
-        gib: Sent.
+        tensors: Number of the engine's tensors.
+        seen: Number of tensors whose bytes it exposes.
+        seconds: Duration of one sync.
+        gib: GiB sent.
     """
 
     tensors: int
@@ -31,16 +31,16 @@ class WeightSync:
 async def check_weight_sync(engine: Engine, weights: Mapping[str, torch.Tensor]) -> WeightSync:
     """Send other weights and then the init's again, and compare the engine's checksums.
 
-    The engine has read the init from its folder, so that it knows itself what the init looks like:
-    how it joins, rounds or spreads tensors plays no part. With other weights every checksum must
-    be another one, and with the init's again each must be what it was.
+    The engine has loaded the init from its folder, so its own checksums are the reference, and how
+    it fuses, rounds or shards tensors does not matter. With other weights every checksum must
+    differ, and with the init's again each must be as before.
 
     Args:
-        engine: Started, with the init's weights as it has read them.
-        weights: The trainer's; still those of the init.
+        engine: Started, with the init's weights as loaded from its folder.
+        weights: The trainer's weights; still those of the init.
 
     Raises:
-        UserError: A tensor did not arrive, or a wrong one did; or the engine gives no checksums.
+        UserError: A tensor did not arrive or is wrong, or the engine provides no checksums.
         EngineDown: The engine failed.
     """
     loaded = await engine.weight_checksums()
