@@ -1,8 +1,8 @@
 """Behavior cloning: supervised training on demonstrations of a scripted player.
 
 The loss is the mean negative log-likelihood of the response tokens (end-of-turn token included)
-given the prompt; prompts are not trained on. The batch of a step depends on the recipe's seed and
-the step alone, so a resumed run goes on exactly where it was.
+given the prompt; prompt tokens are not trained on. A step's batch depends only on the recipe's seed
+and the step, so a resumed run continues exactly.
 """
 
 import json
@@ -46,11 +46,11 @@ LOG = "bc_log.jsonl"
 _CHECKPOINT = "checkpoint"
 _ENDS = "ends"
 _TOKENIZER_TURNS = 5000
-"""Demonstrations that a new tokenizer is trained on."""
+"""Number of demonstrations on which a new tokenizer is trained."""
 _LOOKED_AT = 200
-"""Demonstrations whose images a new image side starts from."""
+"""Number of demonstrations whose images initialize a new vision encoder."""
 _ROLES = ["user\n", "assistant\n"]
-"""What the chat template adds to every prompt, for tokenizers that are made to be short."""
+"""Text that the chat template adds to every prompt, for tokenizers optimized for short prompts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,12 @@ class CloningProgress:
     """One line of `bc_log.jsonl`.
 
     Attributes:
-        step: Optimizer steps done.
+        step: Completed optimizer steps.
         loss: Mean negative log-likelihood per response token of the step's batch, in nats.
-        token_accuracy: Share of response tokens that were the most likely ones.
+        token_accuracy: Share of response tokens to which the model gave the highest probability.
         grad_norm: Global gradient norm before clipping.
-        learning_rate: Of this step.
-        seconds: Since this session began.
+        learning_rate: Learning rate of this step.
+        seconds: Seconds since this session began.
     """
 
     step: int
@@ -76,13 +76,13 @@ class CloningProgress:
 
 @dataclass(frozen=True, slots=True)
 class Cloned:
-    """What came out, for the model card.
+    """The result, for the model card.
 
     Attributes:
-        main_process: Whether this process is the one that goes on.
+        main_process: Whether this is the main process, which continues.
         architecture: Name of the model class.
-        parameters: Number of weights.
-        turns: Demonstrated turns.
+        parameters: Number of parameters.
+        turns: Number of demonstrated turns.
         data_sha256: Hash of the demonstrations.
     """
 
@@ -100,19 +100,19 @@ def clone(
     on_step: Callable[[CloningProgress], None] = lambda progress: None,
     env_processes: int | None = None,
 ) -> Cloned:
-    """Train a model and write it to a folder; resumes from the folder's checkpoint.
+    """Train a model and write it to a folder; resume from the folder's checkpoint, if any.
 
-    The checkpoint stays, so that what follows can be interrupted, too: `remove_checkpoint`.
+    The checkpoint is kept, so that later steps can be interrupted, too; see `remove_checkpoint`.
 
     Args:
-        recipe: Everything that decides the result.
-        out: Folder for the model; holds the checkpoint and the log while it trains.
-        trackers: Names of accelerate trackers that get the log, too.
+        recipe: Everything that determines the result.
+        out: Folder for the model; contains the checkpoint and the log during training.
+        trackers: Names of accelerate trackers that also receive the log.
         on_step: Called after every step.
         env_processes: See `demonstrate`.
 
     Raises:
-        UserError: A tracker or the start model is not usable, no demonstration of a task
+        UserError: A tracker or the initial model is not usable, no demonstration of a task
             succeeded, or a turn is longer than the model's context.
         OSError: The folder cannot be written.
     """
@@ -141,7 +141,7 @@ def clone(
         trained.save_pretrained(out)
         chat.save(out)
     accelerator.wait_for_everyone()
-    # Trackers are closed, and the processes part: nobody can wait for another one from here on.
+    # This closes the trackers and ends the process group: no synchronization is possible from here.
     accelerator.end_training()
     return Cloned(
         main_process=accelerator.is_main_process,
@@ -153,7 +153,7 @@ def clone(
 
 
 def _demonstrations(recipe: BCRecipe, env_processes: int | None) -> list[Demonstration]:
-    """What is cloned, task by task.
+    """Play the demonstrations, task by task.
 
     Raises:
         UserError: No demonstration of a task succeeded.
@@ -174,8 +174,8 @@ def _demonstrations(recipe: BCRecipe, env_processes: int | None) -> list[Demonst
 
 
 def _accelerator(recipe: BCRecipe, out: Path, trackers: tuple[str, ...]) -> Accelerator:
-    """Processes and devices, and who gets the log."""
-    # It warns at every checkpoint that tied weights are saved once, which is what is wanted.
+    """Set up processes, devices and trackers."""
+    # accelerate warns at every checkpoint that tied weights are saved once, as intended.
     logging.getLogger("accelerate").setLevel(logging.ERROR)
     quiet_transformers()
     accelerator = Accelerator(log_with=list(trackers) or None, project_dir=out)
@@ -184,7 +184,7 @@ def _accelerator(recipe: BCRecipe, out: Path, trackers: tuple[str, ...]) -> Acce
 
 
 def _start(recipe: BCRecipe, demonstrations: list[Demonstration]) -> tuple["PreTrainedModel", Chat]:
-    """The model to be trained and its chat format."""
+    """The initial model and its chat format."""
     if recipe.model is None:
         from benchmark.engines.transformers.engine import load_model
 
@@ -280,23 +280,24 @@ def _backward(
     batch: list[Example],
     tokens: int,
 ) -> tuple[float, float]:
-    """Add the gradient of a batch's mean loss, some examples at a time.
+    """Add the gradient of a batch's mean loss, a few examples at a time.
 
     Args:
-        accelerator: Whose processes share the batch.
-        model: What is trained.
-        chat: Its template.
+        accelerator: Accelerator whose processes share the batch.
+        model: The model to train.
+        chat: Its chat format.
         batch: This process's examples.
         tokens: Response tokens of all processes' examples.
 
     Returns:
-        This process's parts of the loss, and of the share of response tokens that were the most
-        likely ones: the sums over processes are those of the batch.
+        This process's parts of the loss and of the token accuracy: their sums over processes are
+        the batch's values.
     """
     loss, hits = 0.0, 0.0
     parts = deal(model, batch)
     for number, part in enumerate(parts, 1):
-        # Processes may have different numbers of passes: gradients are exchanged in the last one.
+        # Processes may have different numbers of passes, so gradients are only exchanged in the
+        # last.
         alone = accelerator.no_sync(model) if number < len(parts) else nullcontext()
         with alone:
             logits, targets = predict(model, chat, part, accelerator.device)
@@ -309,7 +310,7 @@ def _backward(
 
 
 def learning_rate_at(training: Training, step: int) -> float:
-    """Learning rate of a step (from 1): linear warm-up, then a cosine, from every restart on."""
+    """Learning rate of a step (from 1): linear warm-up, then a cosine after every restart."""
     if step <= training.warmup_steps:
         return training.learning_rate * step / training.warmup_steps
     start, steps, peak, final = training.schedule_at(step)
@@ -320,12 +321,12 @@ def learning_rate_at(training: Training, step: int) -> float:
 
 
 def _fingerprint(recipe: BCRecipe, demonstrations: list[Demonstration]) -> str:
-    """What a checkpoint must have been made from to be resumed."""
+    """Hash of everything that must match to resume from a checkpoint."""
     return sha256_text(recipe.model_dump_json() + data_sha256(demonstrations))
 
 
 def _save_checkpoint(accelerator: Accelerator, out: Path, step: int, started: str) -> None:
-    """Replace the checkpoint; a crash in between leaves the old one or the new one."""
+    """Replace the checkpoint; a crash leaves either the old one or the new one."""
     fresh = out / f"{_CHECKPOINT}.new"
     if accelerator.is_main_process:
         shutil.rmtree(fresh, ignore_errors=True)
@@ -333,7 +334,7 @@ def _save_checkpoint(accelerator: Accelerator, out: Path, step: int, started: st
     accelerator.save_state(str(fresh))
     accelerator.wait_for_everyone()
     if accelerator.is_main_process:
-        # It says that the rest is whole: it comes when that is on the disk.
+        # This file marks the rest as complete, so write it once the rest is on the disk.
         sync_tree(fresh)
         write_atomically(fresh / "step", f"{step} {started}".encode())
         replace_folder(fresh, out / _CHECKPOINT)
@@ -341,10 +342,10 @@ def _save_checkpoint(accelerator: Accelerator, out: Path, step: int, started: st
 
 
 def _resume(accelerator: Accelerator, out: Path, started: str) -> int:
-    """Load the folder's checkpoint, if any, and cut the log back to it; return its step.
+    """Load the folder's checkpoint, if any, and truncate the log to it; return its step.
 
     Raises:
-        UserError: The checkpoint is that of another recipe or of other demonstrations.
+        UserError: The checkpoint belongs to another recipe or other demonstrations.
     """
     kept, fresh = out / _CHECKPOINT, out / f"{_CHECKPOINT}.new"
     if accelerator.is_main_process:
@@ -370,12 +371,12 @@ def _resume(accelerator: Accelerator, out: Path, started: str) -> int:
 
 
 def _weights(model: "PreTrainedModel") -> dict[str, torch.Tensor]:
-    """Every parameter once, tied ones under their first name."""
+    """Copy every parameter once; tied ones have their first name."""
     return {name: value.detach().cpu().clone() for name, value in model.named_parameters()}
 
 
 def _average(model: "PreTrainedModel", out: Path, steps: tuple[int, ...]) -> None:
-    """Give a model the mean of the weights that were kept after some steps."""
+    """Set a model's weights to the mean of those saved after the given steps."""
     if not steps:
         return
     kept = [load_file(out / _ENDS / f"{step}.safetensors") for step in steps]
@@ -385,7 +386,7 @@ def _average(model: "PreTrainedModel", out: Path, steps: tuple[int, ...]) -> Non
 
 
 def remove_checkpoint(out: Path) -> None:
-    """Forget the checkpoint of a model that is finished."""
+    """Delete the checkpoint of a finished model."""
     for name in (_CHECKPOINT, f"{_CHECKPOINT}.new", f"{_CHECKPOINT}.old"):
         shutil.rmtree(out / name, ignore_errors=True)
     shutil.rmtree(out / _ENDS, ignore_errors=True)

@@ -15,11 +15,11 @@ class Demonstration:
     """One turn of a scripted player's episode.
 
     Attributes:
-        task: Whose turn it is.
+        task: Name of the task.
         messages: The prompt.
         response: The player's response.
-        first: It is the episode's first turn.
-        mistake: It is the careless player's response.
+        first: Whether it is the episode's first turn.
+        mistake: Whether the response is the careless player's.
     """
 
     task: str
@@ -41,16 +41,16 @@ def demonstrate(
 
     Args:
         task: The task.
-        episodes: Entries to play.
-        stream: Seed of the training stream. Whatever it is, the stream holds no problem of a
-            panel (by the task's `identity`).
-        env_processes: Worker processes for tasks that want them, at most; None for one for each
-            usable core. Nothing depends on it.
-        noise: Share of turns in which something else is done than what the player says.
+        episodes: Number of entries to play.
+        stream: Seed of the training stream. No training stream contains a problem of a panel (by
+            the task's `identity`).
+        env_processes: Maximum worker processes for tasks that use them; None for one per usable
+            core. Does not affect the result.
+        noise: Share of turns in which another action than the player's response is executed.
         mistakes: Share of turns in which a mistake is demonstrated.
 
     Returns:
-        The turns of all episodes that were solved, in order.
+        The turns of all solved episodes, in order.
     """
     calls = ((task, (index, stream, noise, mistakes)) for index in range(episodes))
     return [turn for turns in parallel_map(_solve, calls, env_processes) for turn in turns]
@@ -59,7 +59,7 @@ def demonstrate(
 def _solve(
     task: Task, index: int, stream: int, noise: float, mistakes: float
 ) -> list[Demonstration]:
-    """The turns of one episode; none if it was not solved."""
+    """The turns of one episode; empty if it was not solved."""
     episode = task.episode(task.training_entry(index, stream), task.training_max_turns)
     rng = random.Random(stable_seed("demonstration-noise", stream, index))
     try:
@@ -68,7 +68,7 @@ def _solve(
         done = ""
         while True:
             response = task.demonstration_response(episode)
-            # No draw where there are none: recipes without mistakes keep their noise.
+            # Without mistakes nothing is sampled, so that recipes without them keep their noise.
             wrong = mistakes > 0 and rng.random() < mistakes
             shown = task.careless_response(episode, rng) if wrong else response
             turns.append(Demonstration(task.info.name, view.messages, shown, not turns, wrong))
@@ -85,7 +85,7 @@ def _solve(
 
 
 def data_sha256(demonstrations: list[Demonstration]) -> str:
-    """Hash of demonstrations, in order; stands in the model card."""
+    """SHA-256 of demonstrations in order, for the model card."""
     digest = hashlib.sha256()
     for turn in demonstrations:
         digest.update(

@@ -1,4 +1,4 @@
-"""Demonstrated turns as token ids and images, and which of them make a batch."""
+"""Demonstrated turns as token ids and images, and their batches."""
 
 import random
 from collections import Counter
@@ -21,14 +21,14 @@ class Example:
     """One turn.
 
     Attributes:
-        task: Whose turn it is.
+        task: Name of the task.
         prompt: Token ids, with a placeholder for each token of an image.
-        response: Token ids, the end of the turn included.
-        first: It is the episode's first turn.
-        mistake: It is the careless player's response.
-        kind: First word of the action; empty where there is none.
-        images: Of the prompt, in order; they are read when they are needed, since the patches of
-            one take several hundred times its space.
+        response: Token ids, including the end of the turn.
+        first: Whether it is the episode's first turn.
+        mistake: Whether the response is the careless player's.
+        kind: First word of the action; empty without an action.
+        images: The prompt's images, in order; decoded on demand, because an image's patches take
+            several hundred times its space.
     """
 
     task: str
@@ -43,16 +43,16 @@ class Example:
 def encode(
     chat: Chat, demonstrations: Sequence[Demonstration], context: int, training: Training
 ) -> list[Example]:
-    """The turns as token ids.
+    """Tokenize the turns.
 
     Args:
         chat: The model's chat format.
         demonstrations: The turns.
-        context: Longest sequence of the model, in tokens.
-        training: For the stages that show the ends of prompts alone.
+        context: Maximum sequence length of the model, in tokens.
+        training: Its stages may show only the ends of prompts.
 
     Raises:
-        UserError: A turn is longer than the model's context, or a stage cuts off an image.
+        UserError: A turn is longer than the model's context, or a stage truncates an image.
     """
     examples = [_encode(chat, turn) for turn in demonstrations]
     longest = max(len(example.prompt) + len(example.response) for example in examples)
@@ -86,7 +86,7 @@ _Turn = TypeVar("_Turn", Demonstration, Example)
 
 
 def by_task(turns: Sequence[_Turn]) -> dict[str, list[_Turn]]:
-    """The turns of each task, in order."""
+    """Group turns by task, in order."""
     parted: dict[str, list[_Turn]] = {}
     for turn in turns:
         parted.setdefault(turn.task, []).append(turn)
@@ -96,11 +96,11 @@ def by_task(turns: Sequence[_Turn]) -> dict[str, list[_Turn]]:
 def batch_at(
     examples: Mapping[str, Sequence[Example]], recipe: BCRecipe, step: int
 ) -> list[Example]:
-    """The batch of a step (from 1), over all processes.
+    """Sample the batch of a step (from 1), over all processes.
 
     Args:
-        examples: By task.
-        recipe: Which of them, and how many.
+        examples: The examples, by task.
+        recipe: Determines which of them to use, and how many.
         step: Number of the step.
     """
     rng = random.Random(stable_seed("bc-batch", recipe.seed, step))
@@ -110,7 +110,7 @@ def batch_at(
     kept = {task: _kept(examples[task], balance) for task, balance in stage.balance.items()}
     drawn: list[Example] = []
     while len(drawn) < (stage.batch_size or recipe.training.batch_size):
-        # No draw where there is one task: recipes of one keep their batches.
+        # With one task nothing is sampled, so that its recipes keep their batches.
         task = tasks[0] if len(tasks) == 1 else rng.choices(tasks, weights)[0]
         turn = pick(examples[task], rng)
         while task in kept and rng.random() >= kept[task][turn.kind]:
@@ -123,12 +123,12 @@ def batch_at(
 
 
 def _kept(turns: Sequence[Example], balance: float) -> dict[str, float]:
-    """Probability with which a drawn turn is kept, by the kind of its action."""
+    """Probability of keeping a sampled turn, by the kind of its action."""
     counts = Counter(turn.kind for turn in turns)
     rarest = min(counts.values())
     return {kind: (rarest / count) ** balance for kind, count in counts.items()}
 
 
 def _end_of(turn: Example, shown: int | None) -> Example:
-    """A turn with the last tokens of its prompt; None for all."""
+    """Truncate a turn's prompt to its last tokens; None keeps all."""
     return replace(turn, prompt=turn.prompt[-shown:]) if shown else turn

@@ -48,7 +48,7 @@ of the same quality, not the same bytes. The registry pins the shipped files by 
 
 
 def _episodes(task: str, shown: TaskDemonstrations) -> str:
-    """Which episodes of a task are cloned, of whom, and in which view."""
+    """Describe a task's cloned episodes: their number, player and view."""
     share = shown.mistakes
     notes = (
         [f"{percent_text(share, 0)} of the turns of a player who makes mistakes"] if share else []
@@ -69,10 +69,10 @@ def model_card(
 
     Args:
         name: The init's name.
-        source: The recipe as the command line named it.
-        recipe: What it was trained by.
-        cloned: What came out of the training.
-        summaries: How it does on panels.
+        source: The recipe, as named on the command line.
+        recipe: The training recipe.
+        cloned: Result of the training.
+        summaries: Its results on panels.
     """
     rows = [
         f"| {load_task(s.task).info.presentation.title}, `{s.panel}` | {s.expected} "

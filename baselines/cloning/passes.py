@@ -1,7 +1,7 @@
-"""Forward passes of a batch of demonstrated turns.
+"""Forward passes over a batch of demonstrated turns.
 
-Texts on a CPU are packed as prefix trees, in which what prompts share is computed once; everything
-else is padded, a few turns of about one length at a time.
+Texts on a CPU are packed as prefix trees, in which shared parts of prompts are computed once;
+everything else is padded, a few turns of similar length at a time.
 """
 
 from collections.abc import Sequence
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 IGNORED = -100
 _TOGETHER = 8
-"""Turns of one padded pass; a batch is sorted by length first, so that little is padding."""
+"""Turns per padded pass; a batch is sorted by length first to reduce padding."""
 _PACKED = 8192
-"""Tokens of one packed pass."""
+"""Tokens per packed pass."""
 
 
 def deal(model: "PreTrainedModel", batch: Sequence[Example]) -> list[list[Example]]:
-    """The turns of each pass.
+    """Split a batch into forward passes.
 
     Args:
-        model: Perhaps wrapped for several processes.
-        batch: All turns.
+        model: The model, possibly wrapped for several processes.
+        batch: All turns of the batch.
     """
     if _packs(model, batch):
         sequences = [_ids(example) for example in batch]
@@ -47,13 +47,14 @@ def deal(model: "PreTrainedModel", batch: Sequence[Example]) -> list[list[Exampl
 def predict(
     model: "PreTrainedModel", chat: Chat, part: Sequence[Example], device: torch.device
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """What a model predicts of the responses of a pass.
+    """Compute a model's predictions of the responses in one pass.
 
     Args:
-        model: Perhaps wrapped for several processes. One with tree attention gets packed texts.
-        chat: Reads images.
+        model: The model, possibly wrapped for several processes. With tree attention, texts are
+            packed.
+        chat: Chat format, with an image processor if there are images.
         part: The turns.
-        device: The model's.
+        device: The model's device.
 
     Returns:
         Logits (M, vocabulary) of the response tokens, and these tokens (M,).
@@ -69,8 +70,8 @@ def predict(
         ).logits
         return logits[0], targets
     ids, mask, labels = (tensor.to(device) for tensor in collate(part))
-    # Nothing is asked of what comes before the first response: in a network this small, the
-    # predictions of whole prompts would cost as much as all else.
+    # Compute no logits before the first response: in a network this small, those of whole prompts
+    # would cost as much as everything else.
     begin = int((labels != IGNORED).any(0).nonzero()[0])
     kept = labels.shape[1] - begin + 1
     seen = image_inputs(chat, part, ids)
@@ -80,7 +81,7 @@ def predict(
 
 
 def _packs(model: "PreTrainedModel", batch: Sequence[Example]) -> bool:
-    """Whether turns are packed as a prefix tree."""
+    """Whether to pack turns as a prefix tree."""
     bare = getattr(model, "module", model)
     texts = not any(example.images for example in batch)
     return texts and bare.config._attn_implementation == TREE_ATTENTION
@@ -95,8 +96,8 @@ def packed(part: Sequence[Example]) -> tuple[PrefixTree, torch.Tensor, torch.Ten
     """Pack turns without images as a prefix tree.
 
     Returns:
-        The tree, where in it the tokens stand that precede those of the responses (M,), and the
-        tokens of the responses (M,).
+        The tree, the positions in it of the tokens that precede those of the responses (M,), and
+        the tokens of the responses (M,).
     """
     tree = pack([_ids(example) for example in part])
     before = [
@@ -129,12 +130,12 @@ def collate(batch: Sequence[Example]) -> tuple[torch.Tensor, torch.Tensor, torch
 def image_inputs(
     chat: Chat, batch: Sequence[Example], ids: torch.Tensor
 ) -> dict[str, torch.Tensor]:
-    """What a model's `forward` takes for the images of a batch; empty without any.
+    """The arguments of a model's `forward` for the images of a batch; empty without images.
 
     Args:
-        chat: With what reads images.
+        chat: Chat format, with an image processor.
         batch: The examples.
-        ids: Their token ids, as `collate` has them, on the model's device.
+        ids: Their token ids, as from `collate`, on the model's device.
     """
     images = [image for example in batch for image in example.images]
     if not images:

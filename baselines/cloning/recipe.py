@@ -1,4 +1,4 @@
-"""Recipes of behavior cloning: one YAML file with everything that defines an init."""
+"""Recipes of behavior cloning: one YAML file contains everything that defines an init."""
 
 from pathlib import Path
 from typing import Annotated, Self
@@ -25,18 +25,18 @@ _Share = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Demonstrations(_Strict):
-    """What is cloned.
+    """The demonstrations to clone.
 
     Attributes:
-        episodes: Episodes of the task's demonstrating player.
-        stream: Seed of the training stream that they come from.
-        noise: Share of turns in which the world is given something else than what the player says:
-            a mistake (`Task.mistaken_response`) or its last response again. What it says is cloned
-            all the same, so that a clone has seen how to go on after a mistake (noise injection,
-            Laskey et al. 2017).
-        mistakes: Share of turns in which a careless player (`Task.careless_response`) is cloned in
-            place of the one who plays. The clone has both habits, and reinforcement learning finds
-            out which one pays.
+        episodes: Number of episodes of the task's demonstrating player.
+        stream: Seed of their training stream.
+        noise: Share of turns in which the environment executes something other than the player's
+            response: a mistake (`Task.mistaken_response`) or the last response again. The player's
+            response is cloned all the same, so that a clone has seen how to recover from a mistake
+            (noise injection, Laskey et al. 2017).
+        mistakes: Share of turns in which a careless player (`Task.careless_response`) is cloned
+            instead. The clone learns both habits, and reinforcement learning finds out which one
+            pays off.
     """
 
     episodes: int = Field(gt=0)
@@ -46,36 +46,34 @@ class Demonstrations(_Strict):
 
 
 class Stage(_Strict):
-    """A part of the training.
+    """One stage of the training.
 
     Attributes:
         steps: Optimizer steps.
-        prompt_tokens: Tokens that are shown of every prompt, counted from its end; None for all.
-            A first stage on the ends of prompts costs a fraction and learns faster, where what
-            matters stands at the end. By task where several are cloned; all of a prompt for those
-            that are not named.
-        shares: How often a turn of each task is drawn, where several are cloned; they need not add
-            up to 1. None for alike. What a stage leaves out (`first_turns`, `careful`) is replaced
-            by a draw from all tasks, so tasks of long episodes get less than their share of a step.
-        first_turns: Only the first turns of episodes are shown: short prompts in which all that
-            matters is what is asked for, to learn first how to take words from there.
-        careful: Tasks whose careless player's responses are left out.
-        balance: How far the kinds of a task's actions (their first words) are drawn alike, by task:
+        prompt_tokens: Number of tokens to show at the end of every prompt; None for all. A first
+            stage on the ends of prompts costs a fraction and learns faster if the important part is
+            at the end. A mapping sets it by task; prompts of other tasks are shown in full.
+        shares: Relative sampling weights of tasks; they need not add up to 1. None for equal
+            weights. A turn that the stage leaves out (`first_turns`, `careful`) is replaced by a
+            draw from all tasks, so tasks with long episodes get less than their share of a step.
+        first_turns: Show only the first turns of episodes: short prompts in which only the goal
+            matters, to first learn to copy words from it.
+        careful: Tasks without their careless player's responses.
+        balance: How evenly to sample the kinds of a task's actions (their first words), by task:
             each in proportion to its turns, mistakes included, to the power of 1 - balance, so that
-            1 is all alike.
-            What decides can be rare, such as to take what a long search has found. Tasks that are
-            not named are shown as they were played.
-        batch_size: Turns per step; None for the training's.
-        learning_rate: The learning rate starts again here (a warm restart, Loshchilov and Hutter
-            2017): from this it falls to the final one until the end or the next restart, and
-            AdamW's moments are reset. None to go on, as the first stage must.
-        final_learning_rate: Where it falls to from here; only with a learning rate. None for the
-            training's.
+            1 is uniform. Decisive actions can be rare, such as taking what a long search has found.
+            Other tasks are sampled as they were played.
+        batch_size: Turns per step; None for that of the training.
+        learning_rate: Restart the learning rate here (a warm restart, Loshchilov and Hutter 2017):
+            it falls from this value to the final one until the end or the next restart, and AdamW's
+            moments are reset. None to continue without a restart, as the first stage must.
+        final_learning_rate: Final value after this restart; only with a learning rate. None for
+            that of the training.
     """
 
     steps: int = Field(gt=0)
     prompt_tokens: _Tokens | dict[str, _Tokens] | None = None
-    # Left out where there are none: checkpoints know their recipe by a hash of all of it.
+    # Left out if unset: checkpoints identify their recipe by a hash of all of it.
     shares: dict[str, _Share] | None = Field(
         default=None, min_length=1, exclude_if=lambda shares: shares is None
     )
@@ -88,7 +86,7 @@ class Stage(_Strict):
     final_learning_rate: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
     def tokens_shown(self, task: str) -> int | None:
-        """Tokens that are shown of a task's prompts; None for all."""
+        """Number of tokens to show of a task's prompts; None for all."""
         shown = self.prompt_tokens
         return shown.get(task) if isinstance(shown, dict) else shown
 
@@ -102,22 +100,21 @@ class Stage(_Strict):
 
 
 class Training(_Strict):
-    """How it is cloned: AdamW, linear warm-up, then a cosine to the final learning rate.
+    """Hyperparameters: AdamW, linear warm-up, then a cosine to the final learning rate.
 
     Attributes:
-        stages: One after the other; the last one shows whole prompts.
-        batch_size: Turns per step, over all processes, where a stage says nothing else.
-        learning_rate: After the warm-up.
+        stages: Consecutive stages; the last one shows whole prompts.
+        batch_size: Turns per step, over all processes, unless a stage sets its own.
+        learning_rate: Learning rate after the warm-up.
         warmup_steps: Steps of linear warm-up.
-        final_learning_rate: At the last step.
-        weight_decay: Of AdamW.
-        max_grad_norm: Global norm that gradients are clipped to.
+        final_learning_rate: Learning rate at the last step.
+        weight_decay: Weight decay of AdamW.
+        max_grad_norm: Global norm to which gradients are clipped.
         checkpoint_every: Steps between checkpoints to resume from.
-        average_ends: The weights are, in the end, the mean of those at so many last ends of the
-            learning rate's falls (stochastic weight averaging, Izmailov et al. 2018); 1 is the last
-            alone.
-        stop_after: Step after which training ends, in the middle of its stages and of the learning
-            rate's fall, so that there is room for improvement; None to go to the end.
+        average_ends: The final weights are the mean over this many last ends of the learning rate's
+            cycles (stochastic weight averaging, Izmailov et al. 2018); 1 uses only the last.
+        stop_after: Step after which to stop training, in the middle of the stages and of the
+            learning rate schedule, to leave room for improvement; None to complete it.
     """
 
     stages: tuple[Stage, ...] = Field(min_length=1)
@@ -153,7 +150,7 @@ class Training(_Strict):
 
     @property
     def averaged_steps(self) -> tuple[int, ...]:
-        """Steps whose weights are averaged; empty where only the last ones count."""
+        """Steps whose weights are averaged; empty if only the last ones are used."""
         if self.average_ends == 1:
             return ()
         ends = [step for step in range(1, self.steps) if self.restarts_at(step + 1)]
@@ -161,7 +158,7 @@ class Training(_Strict):
 
     @property
     def steps(self) -> int:
-        """Optimizer steps that are done."""
+        """Number of optimizer steps that are made."""
         planned = sum(stage.steps for stage in self.stages)
         return planned if self.stop_after is None else min(planned, self.stop_after)
 
@@ -171,10 +168,10 @@ class Training(_Strict):
         return begin > 0 and step == begin + 1
 
     def schedule_at(self, step: int) -> tuple[int, int, float, float]:
-        """Where the learning rate last started.
+        """The learning rate cycle of a step.
 
         Returns:
-            Steps before, steps until the next start or the end, the rate there and the final one.
+            Steps before the cycle, its length in steps, its initial rate and its final rate.
         """
         begin, end = 0, 0
         peak, final = self.learning_rate, self.final_learning_rate
@@ -197,10 +194,10 @@ class Training(_Strict):
 
 
 class TaskDemonstrations(Demonstrations):
-    """What is cloned of one task.
+    """The demonstrations of one task to clone.
 
     Attributes:
-        settings: Of the task, as `--set TASK.NAME=VALUE` has them: a view of its own, say.
+        settings: Task settings, as in `--set TASK.NAME=VALUE`, for example a different view.
     """
 
     settings: dict[str, str] = Field(default_factory=dict)
@@ -210,18 +207,17 @@ class BCRecipe(_Strict):
     """One behavior-cloning run.
 
     Attributes:
-        task: Task whose expert is cloned.
-        settings: Of the task, as `--set TASK.NAME=VALUE` has them: a view of its own, say.
-        tasks: Several tasks that one model is to play, instead of the task, its settings and
-            demonstrations.
-        seed: Of the new weights and the order of the data.
-        demonstrations: What is cloned.
-        model: Shape of a new model with a tokenizer of its own; or
-        init: a model to start from: an init's name, a folder or a hub id.
-        training: How it is cloned.
+        task: Task whose demonstrations are cloned.
+        settings: Task settings, as in `--set TASK.NAME=VALUE`, for example a different view.
+        tasks: Several tasks for one model; replaces `task`, `settings` and `demonstrations`.
+        seed: Seed of new weights and of the order of the data.
+        demonstrations: The demonstrations to clone.
+        model: Shape of a new model with its own tokenizer; or
+        init: a model to start from: the name of an init, a folder or a hub id.
+        training: The hyperparameters.
     """
 
-    # Those that are not used are left out: checkpoints know their recipe by a hash of all of it.
+    # Left out if unset: checkpoints identify their recipe by a hash of all of it.
     task: str | None = Field(default=None, exclude_if=_unset)
     settings: dict[str, str] = Field(default_factory=dict, exclude_if=_unset)
     tasks: dict[str, TaskDemonstrations] = Field(default_factory=dict, exclude_if=_unset)
@@ -254,7 +250,7 @@ class BCRecipe(_Strict):
 
     @property
     def sources(self) -> dict[str, TaskDemonstrations]:
-        """What is cloned, by task."""
+        """The demonstrations to clone, by task."""
         if self.task is None or self.demonstrations is None:
             return self.tasks
         own = self.demonstrations.model_dump()
@@ -262,10 +258,10 @@ class BCRecipe(_Strict):
 
 
 def find_recipe(name: str) -> Path:
-    """Find a recipe by a shipped init's name or a file.
+    """Find a recipe by the name of a shipped init, or as a file.
 
     Raises:
-        UserError: There is none; near matches are named.
+        UserError: There is none; the message names close matches.
     """
     if Path(name).is_file():
         return Path(name)
@@ -279,7 +275,7 @@ def read_recipe(path: Path) -> BCRecipe:
     """Read a recipe.
 
     Raises:
-        UserError: It is not a valid recipe; the field is named.
+        UserError: It is not a valid recipe; the message names the field.
     """
     try:
         return BCRecipe.model_validate(read_yaml(path))

@@ -1,6 +1,6 @@
 """New models small enough for a CPU: a Qwen3 network with its own byte-level BPE tokenizer.
 
-With `vision`, `tiny_vision` makes a Qwen3-VL network of the same shape behind an image side.
+With `vision`, `tiny_vision` makes a Qwen3-VL network of the same shape with a vision encoder.
 """
 
 from collections.abc import Iterable
@@ -25,20 +25,20 @@ CHAT_TEMPLATE = (
 
 
 class TinyVisionConfig(BaseModel):
-    """Shape of a new model's image side: patches, attention among them, and tokens made of them.
+    """Shape of a new model's vision encoder: patches, attention among them, merging into tokens.
 
     Attributes:
-        patch: Side of a patch, in pixels.
-        merge: Patches that become one token, in a row and in a column. With 32 pixels and 2, a
+        patch: Side length of a patch, in pixels.
+        merge: Side length of the square of patches that becomes one token. With 32 pixels and 2, a
             token is a cell of Sokoban.
-        side: Patches in a row and in a column of the images that it is made for. Each has a
-            position of its own; images of another size get positions between them.
-        hidden_size: Width of a patch.
-        layers: Depth.
-        heads: Attention heads; on a CPU, vLLM needs them to be at least 32 wide.
+        side: Patches per row and column of the intended images. Each has its own position
+            embedding; images of another size get interpolated ones.
+        hidden_size: Width of a patch embedding.
+        layers: Number of layers.
+        heads: Number of attention heads; on a CPU, vLLM needs each to be at least 32 wide.
         intermediate_size: Width of the feed-forward layer.
-        frozen: Cloning leaves its weights as they were made. Trained at the rate of the rest, a new
-            one first learns to show the same whatever it sees, and stays there for long.
+        frozen: Cloning does not train its weights. At the learning rate of the rest, a new encoder
+            first learns to give the same output for all images, and stays there for a long time.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -57,18 +57,18 @@ class TinyModelConfig(BaseModel):
     """Shape of a new model.
 
     Attributes:
-        vocab_size: Tokens of the tokenizer, 256 bytes and special tokens included; those for images
-            come on top.
-        symbol_runs: Symbols that stand together (a row of a board, a comma and what follows it) may
-            become one token, and so may the line breaks after them. Prompts are shorter for it.
+        vocab_size: Tokens of the tokenizer, including 256 bytes and special tokens; those for
+            images are added to it.
+        symbol_runs: Adjacent symbols (a row of a board, a comma and what follows it) may become one
+            token, and so may the line breaks after them. This makes prompts shorter.
         hidden_size: Width.
-        layers: Depth.
-        heads: Query heads.
-        kv_heads: Key and value heads.
+        layers: Number of layers.
+        heads: Number of query heads.
+        kv_heads: Number of key and value heads.
         head_dim: Width of a head; vLLM on a CPU needs at least 32.
         intermediate_size: Width of the gated feed-forward layer.
-        context: Longest sequence, in tokens.
-        vision: Its image side; None for a text-only model.
+        context: Maximum sequence length, in tokens.
+        vision: Its vision encoder; None for a text-only model.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -82,20 +82,20 @@ class TinyModelConfig(BaseModel):
     head_dim: int = Field(gt=0)
     intermediate_size: int = Field(gt=0)
     context: int = Field(gt=0)
-    # Left out where there is none: checkpoints of cloning know their recipe by a hash of all of it.
+    # Left out if unset: cloning checkpoints identify their recipe by a hash of all of it.
     vision: TinyVisionConfig | None = Field(None, exclude_if=lambda vision: vision is None)
 
 
 def train_tokenizer(texts: Iterable[str], config: TinyModelConfig) -> "PreTrainedTokenizerFast":
     """Train a byte-level BPE tokenizer that can encode any text.
 
-    Words, names such as r3c2 and single digits take the space before them; all other symbols
-    stay single tokens, so that a cell of a drawn board is one token wherever it stands, but where
-    `config.symbol_runs` joins them.
+    Words, names such as r3c2 and single digits include the space before them. All other symbols
+    stay single tokens unless `config.symbol_runs` joins them, so that a cell of a drawn board is
+    one token at any position.
 
     Args:
-        texts: What it will have to encode.
-        config: Its size, and what may be joined.
+        texts: Texts like those that it will encode.
+        config: Its size, and whether to join symbols.
     """
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -128,7 +128,7 @@ def train_tokenizer(texts: Iterable[str], config: TinyModelConfig) -> "PreTraine
 
 
 def _pieces(config: TinyModelConfig) -> str:
-    """The pattern of what a token never goes beyond."""
+    """Regular expression of the pieces that tokens cannot cross."""
     pieces = [r" ?\p{L}[\p{L}\p{N}]*", r" ?\p{N}"]
     if config.symbol_runs:
         pieces += [r" ?[^\p{L}\p{N}\s]+\n*", r"\n+"]
@@ -136,7 +136,7 @@ def _pieces(config: TinyModelConfig) -> str:
 
 
 def text_shape(config: TinyModelConfig, tokenizer: "PreTrainedTokenizerFast") -> dict[str, Any]:
-    """What the configurations of Qwen3 and of Qwen3-VL's text side take for a new model."""
+    """Configuration of a new model for Qwen3 and for the text part of Qwen3-VL."""
     return {
         "vocab_size": len(tokenizer),
         "hidden_size": config.hidden_size,
@@ -146,8 +146,8 @@ def text_shape(config: TinyModelConfig, tokenizer: "PreTrainedTokenizerFast") ->
         "head_dim": config.head_dim,
         "intermediate_size": config.intermediate_size,
         "max_position_embeddings": config.context,
-        # The usual 0.02 is made for wide layers; in narrow ones it starves attention, and cloning
-        # then stays on a plateau for hundreds of steps.
+        # The usual 0.02 suits wide layers; in narrow ones it starves attention, and cloning then
+        # stays on a plateau for hundreds of steps.
         "initializer_range": config.hidden_size**-0.5,
         "tie_word_embeddings": True,
         "eos_token_id": tokenizer.eos_token_id,
@@ -159,12 +159,12 @@ def text_shape(config: TinyModelConfig, tokenizer: "PreTrainedTokenizerFast") ->
 def new_model(
     config: TinyModelConfig, tokenizer: "PreTrainedTokenizerFast", seed: int
 ) -> "Qwen3ForCausalLM":
-    """Make a Qwen3 model with random weights, in float32, from a seed."""
+    """Make a Qwen3 model with random weights in float32 from a seed."""
     import torch
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
     torch.manual_seed(seed)
     model = Qwen3ForCausalLM(Qwen3Config(**text_shape(config, tokenizer)))
-    # Greedy by default, so that whoever loads the model without this program gets its best guess.
+    # Greedy by default, so that users of other programs get the model's best guess.
     model.generation_config.do_sample = False
     return model

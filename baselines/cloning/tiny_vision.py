@@ -20,21 +20,21 @@ IMAGE_TEMPLATE: Final = (
     "{% endif %}{{ '<|im_end|>\\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 )
-"""Qwen's chat format, with images where they stand."""
+"""Qwen's chat format, with images in place."""
 _MOST_PIXELS: Final = 1024 * 1024
 
 
 def add_image_tokens(tokenizer: "PreTrainedTokenizerFast") -> None:
-    """Give a tokenizer the tokens that stand around and for images, and a template for them."""
+    """Add the tokens for images to a tokenizer, and a chat template that uses them."""
     tokenizer.add_special_tokens({"additional_special_tokens": list(VISION_TOKENS)})
     tokenizer.chat_template = IMAGE_TEMPLATE
 
 
 def new_vision(eyes: TinyVisionConfig, tokenizer: "PreTrainedTokenizerFast") -> Vision:
-    """Make the image processor of a new model: images stay as large as they are.
+    """Make the image processor of a new model, which does not resize images.
 
-    Pixels are scaled to between 0 and 1 and no further: to shift them, as usual, takes as long as
-    everything else together, and the first layer learns it.
+    Pixels are only scaled to between 0 and 1: the usual shift takes as long as everything else
+    together, and the first layer can learn it.
     """
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
@@ -51,7 +51,7 @@ def new_vision(eyes: TinyVisionConfig, tokenizer: "PreTrainedTokenizerFast") -> 
 
 
 def _distinct_patches(vision: Vision, images: Iterable[Image]) -> "torch.Tensor":
-    """(patches, values), each once, in the order in which they appear."""
+    """Collect (patches, values) without duplicates, in order of first occurrence."""
     import torch
 
     found: dict[bytes, torch.Tensor] = {}
@@ -63,11 +63,11 @@ def _distinct_patches(vision: Vision, images: Iterable[Image]) -> "torch.Tensor"
 
 
 def _tell_apart(embedding: "torch.nn.Conv3d", patches: "torch.Tensor") -> None:
-    """Start a patch embedding from what it will see (Kraehenbuehl et al., arXiv 1511.06856).
+    """Initialize a patch embedding from data (Kraehenbuehl et al., arXiv 1511.06856).
 
     Patches are projected on their principal components, each scaled to a variance of one over the
-    distinct patches, and turned at random. Random weights would show what patches have in common,
-    their brightness, many times larger than what tells a figure from the floor.
+    distinct patches, and rotated at random. With random weights, what patches have in common, their
+    brightness, would be many times larger than what distinguishes a figure from the floor.
     """
     import torch
 
@@ -84,7 +84,7 @@ def _tell_apart(embedding: "torch.nn.Conv3d", patches: "torch.Tensor") -> None:
 
 
 def _image_shape(eyes: TinyVisionConfig, out_hidden_size: int) -> dict[str, Any]:
-    """What Qwen3-VL's configuration takes for its image side."""
+    """Configuration of Qwen3-VL's vision encoder."""
     return {
         "depth": eyes.layers,
         "hidden_size": eyes.hidden_size,
@@ -107,14 +107,14 @@ def new_vision_model(
     vision: Vision,
     images: Iterable[Image],
 ) -> "Qwen3VLForConditionalGeneration":
-    """Make a Qwen3-VL model with random weights, in float32, from a seed.
+    """Make a Qwen3-VL model with random weights in float32 from a seed.
 
     Args:
-        config: Its shape, with an image side.
-        tokenizer: With `add_image_tokens`.
-        seed: Of its weights.
+        config: Its shape, with a vision encoder.
+        tokenizer: Its tokenizer, after `add_image_tokens`.
+        seed: Seed of its weights.
         vision: Its image processor.
-        images: Some of those that it will see; see `_tell_apart`.
+        images: A sample of the images that it will see; see `_tell_apart`.
     """
     import torch
     from transformers import Qwen3VLConfig, Qwen3VLForConditionalGeneration
@@ -125,7 +125,8 @@ def new_vision_model(
     assert eyes is not None
     names: Any = tokenizer.convert_tokens_to_ids(list(VISION_TOKENS))
     start, end, image, video = names
-    # Frequencies for time, rows and columns: as whole Qwen3-VL models share them out.
+    # Split the frequencies between time, rows and columns in the proportions of full-size Qwen3-VL
+    # models.
     half = config.head_dim // 2
     text = text_shape(config, tokenizer) | {
         "rope_parameters": {
@@ -155,6 +156,6 @@ def new_vision_model(
         model.model.visual.requires_grad_(False)
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     model.generation_config.pad_token_id = tokenizer.pad_token_id
-    # Greedy by default, so that whoever loads the model without this program gets its best guess.
+    # Greedy by default, so that users of other programs get the model's best guess.
     model.generation_config.do_sample = False
     return model
