@@ -1,4 +1,4 @@
-"""Training logs that a command is given: by themselves, of a submission, or of a study."""
+"""Finds training logs for a command: single logs, those of a submission, or those of a study."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,13 +11,13 @@ from tasks.errors import UserError
 
 
 def logs_of(words: Sequence[str], chosen: str | None = None) -> list[Path]:
-    """What the words of a command line mean: for a folder of several logs, all of them.
+    """Resolve the words of a command line to logs; a folder of several logs yields all of them.
 
     Args:
         words: Logs, run folders, submissions' folders, a study's results for a track, or
-            FOLDER/RECIPE for one recipe of these. What a study keeps beside a log is skipped where
-            the log is given, too.
-        chosen: The format that is asked for; None for any.
+            FOLDER/RECIPE for one recipe of these. Files that a study keeps beside a log are skipped
+            if the log is given, too.
+        chosen: The requested format; None for any.
 
     Raises:
         UserError: A submission cannot be read, or has no logs of the chosen format.
@@ -32,7 +32,7 @@ def logs_of(words: Sequence[str], chosen: str | None = None) -> list[Path]:
 
 
 def _logs_of_submission(path: Path, chosen: str | None) -> list[Path]:
-    """All logs that a submission names; of any other path itself."""
+    """All logs of a submission; any other path itself."""
     if not (path / SUBMISSION).is_file():
         return [path]
     try:

@@ -1,4 +1,4 @@
-"""What commands need from `baselines`: inits, tracks, and how to repeat a training log."""
+"""What commands need from `baselines`: inits, tracks, and reproduction of training logs."""
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
@@ -25,18 +25,18 @@ def registered_inits() -> "dict[str, Init]":
 
 
 def pinned_hashes() -> Mapping[str, str | None]:
-    """SHA-256 of the registered inits by name; None where none is pinned."""
+    """SHA-256 of the registered inits by name; None if not pinned."""
     return {name: init.sha256 for name, init in registered_inits().items()}
 
 
 def shipped_weights() -> Mapping[str, int]:
-    """Number of weights of the inits that come with this project, by name."""
+    """Number of weights of the inits shipped with this project, by name."""
     inits = registered_inits().items()
     return {name: weights_in(init.folder) for name, init in inits if init.folder is not None}
 
 
 class _Tracks(Mapping[str, Track]):
-    """All tracks, by name, read when the first one is asked for: most entries claim none."""
+    """All tracks, by name; loaded on first access, because most entries claim none."""
 
     @cached_property
     def _read(self) -> Mapping[str, Track]:
@@ -60,10 +60,10 @@ def registered_tracks() -> Mapping[str, Track]:
 
 
 def find_model(name: str) -> ModelSource:
-    """Find what `--model` names: an init, a folder, or a model on the hub.
+    """Find the model that `--model` names: an init, a folder, or a model on the hub.
 
     Raises:
-        UserError: It is none of them; near matches are named.
+        UserError: It is none of them; the message names close matches.
     """
     from baselines.inits import registry
 
@@ -71,17 +71,17 @@ def find_model(name: str) -> ModelSource:
 
 
 def init_tasks(name: str) -> tuple[str, ...]:
-    """The tasks that an init was made for; none for any other model."""
+    """The tasks that an init was made for; empty for any other model."""
     init = registered_inits().get(name)
     return () if init is None else init.tasks
 
 
 def with_init_settings(name: str, chosen: Settings, tasks: Collection[str]) -> Settings:
-    """Settings of tasks, with those that an init was made with where they are not chosen.
+    """Add an init's own task settings wherever the user has not chosen any.
 
     Args:
-        name: What `--model` or `--init` names.
-        chosen: What the user has chosen, by task.
+        name: Value of `--model` or `--init`.
+        chosen: The user's settings, by task.
         tasks: Names of the tasks that are played.
     """
     init = registered_inits().get(name)
@@ -102,10 +102,10 @@ def with_init_settings(name: str, chosen: Settings, tasks: Collection[str]) -> S
 def train_command(
     log: TrainingLog, folder: str, plugins: "Mapping[str, Plugin] | None" = None
 ) -> TrainCommand:
-    """The command of the training that wrote a log: see `baselines.reproduction`.
+    """The training command that wrote a log: see `baselines.reproduction`.
 
     Raises:
-        UserError: No command of this version does.
+        UserError: This version has no such command.
     """
     from baselines import reproduction
 
@@ -127,7 +127,7 @@ def rate_fault(track: Track, start: Start) -> str | None:
 
 
 def check_init(log: TrainingLog) -> None:
-    """Check that the weights which a training started from are here.
+    """Check that the initial weights of a training run are available.
 
     Raises:
         UserError: They are not.

@@ -1,8 +1,8 @@
 """The command line: `arlarena-bench COMMAND`.
 
-Options are declared under `benchmark/cli/arguments/`; each command's work is in a module of its own
-under `benchmark/cli/commands/` or the other `ROOMS`, imported when it is called, so that
-help comes at once.
+Options are declared under `benchmark/cli/arguments/`. Each command has its own module under
+`benchmark/cli/commands/` or the other `ROOMS`, which is imported only when it is called, so that
+help is fast.
 """
 
 import argparse
@@ -29,20 +29,20 @@ from tasks.texts import on_one_line
 
 PROGRAM = "arlarena-bench"
 ROOMS = ("commands", "training", "authors")
-"""Folders of `benchmark/cli/` in which a command's module is looked for."""
+"""Folders of `benchmark/cli/` that are searched for a command's module."""
 EXIT_USER_ERROR = 2
 EXIT_ENGINE_DOWN = 3
 EXIT_INTERRUPTED = 130
 SHELLS = ("bash", "zsh")
 MAX_MESSAGE = 20_000
-"""Characters of a message: all mistakes of a long file fit."""
+"""Maximum length of a message: all mistakes in a long file fit."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code.
+    """Run one command; return the exit code.
 
-    0: done. 1: the command's answer is "no" (a replay differs, a validation fails). 2: a mistake
-    of the user's, in one line. 3: the engine went down; the run can be resumed. 130: Ctrl-C.
+    0: success. 1: the command's answer is "no" (a replay differs, a validation fails). 2: a user
+    error, printed on one line. 3: the engine failed; the run can be resumed. 130: Ctrl-C.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     try:
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.command == "completion":
             import shtab
 
-            # A program for the shell, from this one's own texts: not a letter may change.
+            # A shell program made only of this program's own texts: it must not be escaped.
             sys.stdout.write(shtab.complete(command_line(), shell=arguments.shell) + "\n")
             return 0
         prepare(arguments)
@@ -84,14 +84,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    """Read a command line.
+    """Parse a command line.
 
     Returns:
         The options, with the command line itself as `words`.
 
     Raises:
         UserError: It has an unknown command, option or value.
-        SystemExit: It asks for help or the version, which is printed.
+        SystemExit: It requests help or the version, which is printed.
     """
     parser = command_line()
     if not words or list(words) == ["help"]:
@@ -99,17 +99,17 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     elif words[0] == "help":
         words = [*words[1:], "--help"]
     elif len(words) == 1 and (one := parser.subcommands().get(words[0])) and one.subcommands():
-        words = [*words, "--help"]  # a command that only has commands
+        words = [*words, "--help"]  # a command that only has subcommands
     arguments = parser.parse(words)
     arguments.words = list(words)
     return arguments
 
 
 def prepare(arguments: argparse.Namespace) -> None:
-    """Set what the options of all commands set for the whole process.
+    """Apply the process-wide options that commands share.
 
     Raises:
-        UserError: --data names no folder of a task.
+        UserError: --data does not name a task's folder.
     """
     if hasattr(arguments, "threads"):
         from benchmark.engines.core.devices import use_threads
@@ -122,7 +122,7 @@ def prepare(arguments: argparse.Namespace) -> None:
 
 
 def _named(words: Sequence[str]) -> str:
-    """The command that is named, if there is such a one."""
+    """The name of the command, if it is known."""
     known = command_line().subcommands()
     return next((word for word in words if word in known), "")
 
@@ -130,7 +130,8 @@ def _named(words: Sequence[str]) -> str:
 def _fail(arguments: argparse.Namespace, message: str, code: int) -> int:
     if arguments.debug:
         logging.exception("traceback")
-    # Messages quote files and servers: nothing in them may move the terminal, or hide their end.
+    # Messages quote files and servers, which must not control the terminal or hide the message's
+    # end.
     text = on_one_line(message, MAX_MESSAGE)
     named = (PROGRAM, arguments.command, getattr(arguments, "action", None))
     say(f"{' '.join(filter(None, named))}: {text}", file=sys.stderr)
@@ -163,7 +164,7 @@ def command_line() -> Parser:
 
 
 class _Version(argparse.Action):
-    """Prints the version; looks it up only then."""
+    """Prints the version, which is looked up only then."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
         super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=help)

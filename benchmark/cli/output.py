@@ -1,4 +1,4 @@
-"""Shared by commands: writing a run's summary and report, and printing numbers."""
+"""Shared by commands: writes a run's summary and report, and prints numbers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -32,18 +32,18 @@ _FILE_WIDTH: Final = 200
 
 
 def table_console() -> Console:
-    """A console for tables: a file has no width, and names in it must not be cut for 80 columns."""
+    """A console for tables; wide in a file, so that names are not truncated to 80 columns."""
     console = Console()
     return console if console.is_terminal else Console(width=_FILE_WIDTH)
 
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """What was derived from a run's records.
+    """The results derived from a run's records.
 
     Attributes:
-        summary: All numbers.
-        notes: What is likely wrong, one line each.
+        summary: All metrics.
+        notes: Likely problems, one line each.
     """
 
     summary: RunSummary
@@ -57,13 +57,13 @@ def write_outputs(
 
     Args:
         folder: The run.
-        report: Where to write the report, and nothing else; None to write both to the folder.
+        report: Write only the report, to this file; None to write both to the folder.
         env_processes: See `replay_run`.
 
     Raises:
         UserError: The run cannot be read, or the files cannot be written.
     """
-    # It draws: what only names a mistake need not import matplotlib.
+    # Imported here, because it imports matplotlib, which an early error does not need.
     from benchmark.report import report_html
 
     manifest, records = read_run(folder)
@@ -79,7 +79,7 @@ def write_outputs(
 
 
 def print_what_is_not_shown(folder: Path) -> None:
-    """Say for which panels a run's report has no observations, and why."""
+    """Print for which panels a run's report has no observations, and why."""
     for protocol in read_manifest(folder).panels:
         try:
             installed_panel(protocol)
@@ -90,7 +90,7 @@ def print_what_is_not_shown(folder: Path) -> None:
 def print_summary(
     outputs: Outputs, folder: Path, session: Session | None = None, report: Path | None = None
 ) -> None:
-    """Print a run's numbers, a block for each panel, and where everything is."""
+    """Print a run's numbers, one block per panel, and where its files are."""
     manifest = read_manifest(folder)
     if manifest.limit:
         say(f"\n{manifest.part}: a quick look, not the panel's result")
@@ -122,7 +122,7 @@ def print_summary(
 
 
 def _print_table(panels: Sequence[PanelSummary]) -> None:
-    """One line for every panel."""
+    """Print one line per panel."""
     say()
     width = max(len(f"{panel.task}/{panel.panel}") for panel in panels)
     for panel in panels:

@@ -1,4 +1,4 @@
-"""The parser of the command line: one line for a mistake, near matches for names of options."""
+"""The command line parser: one-line errors, and close matches for misspelled options."""
 
 import argparse
 import textwrap
@@ -27,7 +27,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "--update": "--set",
     "--updates": "--set",
 }
-"""Options that other programs have, and what does the same here."""
+"""Common options of other programs, and their equivalents here."""
 HINTS: Final[Mapping[str, str]] = {
     "--device": "CUDA_VISIBLE_DEVICES chooses devices",
     "--learning-rate": "write --set optimization.learning_rate=1e-4",
@@ -47,7 +47,7 @@ COMMANDS_ELSEWHERE: Final[Mapping[str, str]] = {
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """Wraps descriptions, keeps examples as they are, and lists what most people skip last."""
+    """Wraps descriptions, leaves examples unchanged, and lists rarely used options last."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         if "\n" in text:
@@ -60,9 +60,10 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose mistakes are `UserError`s, so that each is one line wherever it is made.
+    """A parser that raises `UserError`, so that every error is printed on one line.
 
-    Options must be written in full: a new option must not change what an old command means.
+    Options must be written in full, so that a new option never changes the meaning of an old
+    command.
     """
 
     def __init__(self, *args: object, **kwargs: object) -> None:
@@ -79,7 +80,7 @@ class Parser(argparse.ArgumentParser):
         raise UserError(f"{message} (all options: {self.prog} --help)")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        # As the base class does, with near matches in place of all choices.
+        # Like the base class, but with close matches instead of all choices.
         if action.choices is not None and value not in action.choices:
             known = tuple(map(str, action.choices))
             raise argparse.ArgumentError(
@@ -90,7 +91,7 @@ class Parser(argparse.ArgumentParser):
         """Parse a whole command line.
 
         Raises:
-            UserError: It has an unknown command, option or value; near matches are named.
+            UserError: It has an unknown command, option or value; the message names close matches.
         """
         parser, rest = self._command(arguments)
         parsed, unknown = self.parse_known_args(arguments)
@@ -99,7 +100,7 @@ class Parser(argparse.ArgumentParser):
         return parsed
 
     def _command(self, arguments: Sequence[str]) -> "tuple[Parser, Sequence[str]]":
-        """The parser of the command that is named, down to the last subcommand, and what follows.
+        """The parser of the given command, down to the last subcommand, and the other arguments.
 
         Raises:
             UserError: There is no such command.
@@ -129,7 +130,7 @@ class Parser(argparse.ArgumentParser):
         return {}
 
     def complaint(self, unknown: str, arguments: Sequence[str]) -> str:
-        """What to say about an argument that this command does not have."""
+        """The error message for an argument that this command does not have."""
         name = unknown.partition("=")[0]
         options = tuple(option for option in self._option_string_actions if option != "-h")
         if not name.startswith("-"):

@@ -1,4 +1,4 @@
-"""Progress of a run: a bar on a terminal, lines in a log; success so far, tokens/s, time left."""
+"""Progress of a run as a bar on a terminal or lines in a log: success, tokens/s, time left."""
 
 import sys
 import time
@@ -25,16 +25,16 @@ from benchmark.evaluation.records import EpisodeRecord
 from benchmark.stats.formatting import percent_text
 
 INTERVAL_S = 10.0
-"""Between two lines where the output is not a terminal."""
+"""Seconds between two lines if the output is not a terminal."""
 
 
 class Progress:
-    """Shows a bar on a terminal, and a line now and then where the output is a file.
+    """Shows a bar on a terminal, or occasional lines if the output is a file.
 
     Args:
         total: Episodes of the whole run.
         done: Records that already exist.
-        look: What to say about the first records that come in (`notes_of`).
+        look: Returns notes on the first records that come in (`notes_of`).
     """
 
     def __init__(
@@ -69,11 +69,11 @@ class Progress:
         self._first: list[EpisodeRecord] = []
 
     def __enter__(self) -> Self:
-        """Start to show."""
+        """Start the display."""
         if self._bar:
             self._bar.start()
-            # The bar redirects sys.stderr so that lines appear above it; handlers made before
-            # hold the old one.
+            # The bar redirects sys.stderr so that lines appear above it; existing handlers hold the
+            # old stream.
             log_to(sys.stderr)
         return self
 

@@ -1,4 +1,4 @@
-"""How commands print: one escape between foreign text and the terminal."""
+"""Prints for commands, with untrusted text escaped for the terminal."""
 
 import logging
 import sys
@@ -8,7 +8,7 @@ from tasks.texts import printable
 
 
 def escaped(text: str) -> str:
-    """A text of several lines whose lines hold nothing but what is seen."""
+    """Escape all invisible characters in the lines of a text."""
     return "\n".join(map(printable, text.split("\n")))
 
 
@@ -19,18 +19,18 @@ def say(
     file: TextIO | None = None,
     flush: bool = False,
 ) -> None:
-    """Print as `print` does, with whatever could move the terminal as code points.
+    """Print like `print`, but with control characters written as code points.
 
-    Names of folders, fields of records and what servers answer are in what commands print.
+    The output of commands contains names of folders, fields of records and answers of servers.
     """
-    # Looked up when it is called: a bar of progress puts itself in its place.
+    # Looked up on every call, because a progress bar replaces the stream.
     stream = sys.stdout if file is None else file
     print(escaped(sep.join(map(str, texts))), end=end, file=stream, flush=flush)
 
 
 class PlainFormatter(logging.Formatter):
-    """Messages of the log, which quote files and servers."""
+    """Escapes log messages, which quote files and servers."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The message as it may be shown."""
+        """Format a message and escape it."""
         return escaped(super().format(record))

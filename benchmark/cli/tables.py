@@ -1,4 +1,4 @@
-"""Foreign text for consoles of rich."""
+"""Untrusted text for rich consoles."""
 
 from rich.table import Table
 from rich.text import Text
@@ -7,19 +7,19 @@ from benchmark.cli.say import escaped
 
 
 class PlainTable(Table):
-    """A table whose cells and heads are texts: no markup in them, and nothing unseen."""
+    """A table whose cells and headers are plain text, without markup and invisible characters."""
 
     def add_column(self, header: object = "", *args: object, **options: object) -> None:
-        """As `Table.add_column`."""
+        """Add a column; see `Table.add_column`."""
         super().add_column(_cell(header), *args, **options)  # type: ignore[arg-type]
 
     def add_row(self, *cells: object, **options: object) -> None:
-        """As `Table.add_row`."""
+        """Add a row; see `Table.add_row`."""
         super().add_row(*map(_cell, cells), **options)  # type: ignore[arg-type]
 
 
 def plain(text: str) -> Text:
-    """A text for a console of rich: no markup in it, and nothing unseen."""
+    """Text for a rich console, without markup and invisible characters."""
     return Text(escaped(text))
 
 

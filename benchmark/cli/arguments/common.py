@@ -18,14 +18,14 @@ MOST_GPUS = 1_024
 
 
 def data() -> argparse.ArgumentParser:
-    """The option of commands that read panels."""
+    """The option of all commands that read panels."""
     parser = argparse.ArgumentParser(add_help=False)
     add_data(parser)
     return parser
 
 
 def add_data(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
-    """Where the data of tasks is."""
+    """Add the option for the folder of tasks' data."""
     parser.add_argument(
         "--data",
         action="append",
@@ -37,14 +37,14 @@ def add_data(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> Non
 
 
 def settings() -> argparse.ArgumentParser:
-    """The option of commands that play a task as it is chosen to be."""
+    """The option of all commands that play a task with chosen settings."""
     parser = argparse.ArgumentParser(add_help=False)
     add_settings(parser)
     return parser
 
 
 def add_settings(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
-    """Settings of tasks."""
+    """Add the option for settings of tasks."""
     parser.add_argument(
         "--set",
         action="append",
@@ -55,14 +55,14 @@ def add_settings(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") ->
 
 
 def env_options() -> argparse.ArgumentParser:
-    """The options of commands that play or replay."""
+    """The options of all commands that play or replay."""
     parser = argparse.ArgumentParser(add_help=False, parents=[data()])
     add_env_processes(parser)
     return parser
 
 
 def add_env_processes(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
-    """How many processes the worlds of tasks have."""
+    """Add the option for the number of worker processes of tasks."""
     parser.add_argument(
         "--env-processes",
         type=processes,
@@ -74,7 +74,7 @@ def add_env_processes(parser: "argparse.ArgumentParser | argparse._ArgumentGroup
 
 
 def add_model_options(engine: "argparse._ArgumentGroup") -> None:
-    """How an engine in this process loads its model."""
+    """Add the options for how an engine in this process loads its model."""
     engine.add_argument(
         "--dtype",
         default="auto",
@@ -100,11 +100,11 @@ def add_model_options(engine: "argparse._ArgumentGroup") -> None:
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """A JSON object, as options that pass something through take it."""
+    """Parse a JSON object, for options that pass it on."""
     refusal = f"must be a JSON object, such as '{{\"NAME\": true}}', not {text!r}"
     try:
         value = json.loads(text)
-        # Python reads more than JSON is: NaN, numbers that become infinite, half characters.
+        # Python accepts more than JSON: NaN, numbers that overflow to infinity, lone surrogates.
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise argparse.ArgumentTypeError(f"{refusal} ({error})") from None
@@ -114,7 +114,7 @@ def json_object(text: str) -> dict[str, Any]:
 
 
 def task(text: str) -> str:
-    """A task by its name, or by the folder that it is in."""
+    """Parse a task's name or folder."""
     from tasks.registry import task_name
 
     try:
@@ -124,7 +124,7 @@ def task(text: str) -> str:
 
 
 def count(text: str) -> int:
-    """A whole number of at least 1."""
+    """Parse an integer of at least 1."""
     value = int(text) if text.isascii() and text.isdigit() else 0
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be an integer of at least 1, not {text!r}")
@@ -132,7 +132,7 @@ def count(text: str) -> int:
 
 
 def share(text: str) -> float:
-    """A part of something, above 0 and at most 1."""
+    """Parse a share, above 0 and at most 1."""
     try:
         value = float(text)
     except ValueError:
@@ -143,7 +143,7 @@ def share(text: str) -> float:
 
 
 def places(text: str) -> int:
-    """A number of episodes in flight: each costs memory from the start."""
+    """Parse a number of episodes in flight, each of which takes memory from the start."""
     value = count(text)
     if value > MOST_PLACES:
         raise argparse.ArgumentTypeError(f"at most {MOST_PLACES:,}")
@@ -159,7 +159,7 @@ def gpu_count(text: str) -> int:
 
 
 def seed(text: str) -> int:
-    """A whole number from 0 on, below 2**63."""
+    """Parse an integer of at least 0, below 2**63."""
     if not (text.isascii() and text.isdigit() and int(text) < 2**63):
         raise argparse.ArgumentTypeError(f"must be an integer of at least 0, not {text!r}")
     return int(text)

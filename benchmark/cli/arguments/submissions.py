@@ -140,7 +140,7 @@ def _add_audit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _parts() -> argparse.ArgumentParser:
-    """Runs and logs: what an entry is made of."""
+    """The options for the runs and logs of an entry."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("run", metavar="RUN", nargs="*", help="run folders with whole panels")
     parser.add_argument(
@@ -171,5 +171,5 @@ def _parts() -> argparse.ArgumentParser:
 
 
 def _seeds(text: str) -> list[int]:
-    """Seeds with commas between them."""
+    """Parse seeds separated by commas."""
     return [seed(part) for part in text.split(",")]

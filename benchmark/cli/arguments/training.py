@@ -16,10 +16,10 @@ from benchmark.cli.arguments.common import (
 from benchmark.engines.core.names import ENGINES
 
 SCALES = ("tiny", "smoke", "paper", "paper_released")
-"""All that are shipped; read from their folder, they would cost every command an import."""
+"""All shipped scales; listing their folder would cost every command an import."""
 DEFAULT_SCALE = "tiny"
 DOCTOR_SCALE = "paper"
-"""Without another, what `doctor` judges."""
+"""The scale that `doctor` assumes by default."""
 
 
 def add(
@@ -71,13 +71,13 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _share(text: str) -> str:
-    """A task, perhaps with the number of its groups: `NAME` or `NAME=GROUPS`."""
+    """Parse a task, optionally with its number of groups: `NAME` or `NAME=GROUPS`."""
     name, equals, groups = text.partition("=")
     return f"{task(name)}={count(groups)}" if equals else task(name)
 
 
 def _add_configuration(parser: argparse.ArgumentParser) -> None:
-    """What is trained."""
+    """Add the options for what is trained."""
     parser.add_argument("--recipe", required=True, help="a shipped recipe's name or a YAML file")
     _add_policy(parser, DEFAULT_SCALE)
     parser.add_argument(
@@ -96,7 +96,7 @@ def _add_configuration(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_policy(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", scale: str) -> None:
-    """What a run starts from, and its sizes; `scale` is the default."""
+    """Add the options for a run's init and sizes; `scale` is the default."""
     parser.add_argument(
         "--track",
         metavar="NAME",
@@ -143,7 +143,7 @@ def _add_policy(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", sca
 
 
 def _add_conduct(parser: argparse.ArgumentParser) -> None:
-    """How it is run."""
+    """Add the options for how the run is carried out."""
     parser.add_argument("--out", metavar="DIR", help="folder (default: runs/train-...)")
     parser.add_argument(
         "--dry-run",
@@ -198,7 +198,7 @@ def _add_threads(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_training_engine(parser: argparse.ArgumentParser) -> None:
-    """What samples the responses, and how it gets new weights."""
+    """Add the options for the rollout engine and its weight sync."""
     engine = parser.add_argument_group("engine")
     _add_engine(engine)
     engine.add_argument(
@@ -226,7 +226,7 @@ def _add_training_engine(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_engine(engine: "argparse._ArgumentGroup") -> None:
-    """Where responses come from while a policy is trained."""
+    """Add the options for the rollout engine."""
     engine.add_argument(
         "--engine",
         default="auto",
@@ -284,9 +284,9 @@ def _add_doctor(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     engine.add_argument(
         "--weights-nccl", metavar="HOST:PORT", help="servers: as `train --weights-nccl`"
     )
-    # What `train` has beside these does not decide whether a run can start.
+    # The other options of `train` do not affect whether a run can start.
     parser.set_defaults(
-        dry_run=True,  # the GPUs of the run need not be here
+        dry_run=True,  # the GPUs of the run need not be on this machine
         results=None,
         tuning=None,
         seed=0,

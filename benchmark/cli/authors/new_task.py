@@ -1,4 +1,4 @@
-"""`arlarena-bench new-task`: make the folder of a task."""
+"""`arlarena-bench new-task`: create a task's folder."""
 
 import argparse
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`arlarena-bench audit`: score recorded responses under the named weights."""
+"""`arlarena-bench audit`: score recorded responses under the claimed weights."""
 
 import argparse
 from collections.abc import Iterator
@@ -69,13 +69,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _same_weights(sent: ModelIdentity, given: ModelIdentity) -> bool:
-    """Whether two identities are of the same files: by their hash, or by commit on the hub."""
+    """Whether two identities are of the same files, by their hash or their commit on the hub."""
     known = sent.sha256 is not None or sent.revision is not None
     return known and same_weights(sent, given)
 
 
 def _objections(audit: "EpisodeAudit") -> Iterator[str]:
-    """What speaks against an episode."""
+    """Yield the objections to an episode."""
     if not audit.of_its_text:
         yield "the recorded tokens do not match the texts"
     if audit.far > audit.tolerance.far:

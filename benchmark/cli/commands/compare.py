@@ -1,4 +1,4 @@
-"""`arlarena-bench compare`: paired comparison of two runs, or a table of more."""
+"""`arlarena-bench compare`: paired comparison of two runs, or a table of several."""
 
 import argparse
 import json
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _facts(runs: dict[str, Read], across: bool) -> dict[str, Any]:
-    """Everything that is computed, as plain values."""
+    """Collect all results as plain values."""
     table = RunTable.of([(name, *read) for name, read in runs.items()], across)
     first, *others = runs
     differences = [
@@ -56,7 +56,7 @@ def _facts(runs: dict[str, Read], across: bool) -> dict[str, Any]:
 
 
 def _compared(one: Read, other: Read, across: bool) -> RunComparison | None:
-    """Two runs, if they have an episode in common."""
+    """Compare two runs if they have an episode in common."""
     played, there = ({(r.task, r.panel, r.episode) for r in run[1]} for run in (one, other))
     if played.isdisjoint(there):
         return None
@@ -64,7 +64,7 @@ def _compared(one: Read, other: Read, across: bool) -> RunComparison | None:
 
 
 def _print_table(runs: dict[str, Read], across: bool) -> None:
-    """Success of every run on every panel, and the differences from the first run."""
+    """Print success of every run on every panel, and the differences from the first run."""
     found = RunTable.of([(name, *read) for name, read in runs.items()], across)
     table = PlainTable(box=None, pad_edge=False)
     for column in ("run", "model", *("/".join(key) for key in found.columns)):

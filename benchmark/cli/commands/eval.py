@@ -1,7 +1,7 @@
 """`arlarena-bench eval`: evaluate a model and write a run folder.
 
-What needs no model and no large library is checked here, so that a mistyped name is answered at
-once; `eval_run.py` does the work.
+Checks that need neither a model nor a large library are here, so that a mistyped name fails
+immediately; `eval_run.py` does the work.
 """
 
 import argparse
@@ -26,16 +26,16 @@ def run(arguments: argparse.Namespace) -> int:
     out, session = play(arguments)
     outputs = write_outputs(out, env_processes=arguments.env_processes)
     print_summary(outputs, out, session)
-    # Nothing was measured: a script should not go on as if something had been.
+    # Nothing was measured, so a script should not continue.
     played = [panel for panel in outputs.summary.panels if panel.records]
     return 1 if played and all(panel.errors == panel.records for panel in played) else 0
 
 
 def check_words(arguments: argparse.Namespace) -> None:
-    """Look at everything that can be wrong with the words of a command.
+    """Check everything that can be wrong with the options of a command.
 
     Raises:
-        UserError: Nobody plays, or two; a name or a number is not possible.
+        UserError: No model is given, or two are; or a name or number is invalid.
     """
     _check_model(arguments)
     shard_of(arguments.shard)
@@ -60,10 +60,10 @@ def panels_of(
     """Resolve --task and --panel to (task, panel) pairs.
 
     Args:
-        chosen: What --task was given, each one or several names with commas between them.
-        panel: What --panel was given.
-        own_tasks: What is played where no task is named; empty for all tasks.
-        aloud: Print which panels are played instead of those that are not here.
+        chosen: Values of --task, each one name or several separated by commas.
+        panel: Value of --panel.
+        own_tasks: Tasks to play if none is named; empty for all tasks.
+        aloud: Whether to print which panels replace those that are not installed.
 
     Raises:
         UserError: A name is unknown, or given twice.
@@ -85,7 +85,7 @@ def panels_of(
         task = load_task(base)
         pair = (base, panel_name or panel or _default_panel(task, aloud))
         if pair[1] not in task.panels():
-            task.panel(pair[1])  # says which there are
+            task.panel(pair[1])  # raises an error that lists the panels
         if pair in pairs:
             raise UserError(f"{base}/{pair[1]} is given twice")
         pairs.append(pair)
@@ -93,7 +93,7 @@ def panels_of(
 
 
 def _all_tasks(aloud: bool) -> list[str]:
-    """The benchmark's tasks; one that somebody has begun and not finished is left out."""
+    """The benchmark's tasks, without a user's unfinished ones."""
     names = []
     for name in own_names():
         try:
@@ -107,7 +107,7 @@ def _all_tasks(aloud: bool) -> list[str]:
 
 
 def _default_panel(task: Task, aloud: bool) -> str:
-    """The task's default; where the field's own panel is not here, that is said."""
+    """The task's default panel; print a note if the panel from the literature is not installed."""
     default = task.default_panel()
     if aloud and task.info.field_panel not in {None, default}:
         say(
@@ -119,7 +119,7 @@ def _default_panel(task: Task, aloud: bool) -> str:
 
 
 def shard_of(text: str | None) -> tuple[int, int] | None:
-    """Read I/N.
+    """Parse I/N.
 
     Raises:
         UserError: It is not of this form.

@@ -1,4 +1,4 @@
-"""Playing what `eval` asks for: from options to a run folder."""
+"""Carries out `eval`: from options to a run folder."""
 
 import argparse
 import asyncio
@@ -41,27 +41,27 @@ from tasks.panels import LEAST_TEMPERATURE, is_temperature
 from tasks.texts import counted
 
 CONCURRENCY = 64
-"""Episodes in flight for each copy of a model, where nothing else is said."""
+"""Default number of episodes in flight per copy of a model."""
 
 
 def play(
     arguments: argparse.Namespace, command: Sequence[str] | None = None
 ) -> tuple[Path, Session]:
-    """Play what a run lacks.
+    """Play what is missing from a run.
 
-    What can be wrong is looked at in the order of what that costs: names and numbers, the panels,
-    the folder, the engine, the model's files.
+    The cheapest checks come first: names and numbers, the panels, the folder, the engine, the
+    model's files.
 
     Args:
-        arguments: The options, as `check_words` has passed them.
-        command: What `run.json` is to say of the command; None for this process's own.
+        arguments: The options, checked by `check_words`.
+        command: The command to record in `run.json`; None for this process's own.
 
     Returns:
-        The run's folder, and what this session did.
+        The run's folder, and the results of this session.
 
     Raises:
-        UserError: Something cannot be done as it is asked for.
-        EngineDown: The engine failed for good; the run can be resumed.
+        UserError: An option is invalid, or the evaluation is not possible.
+        EngineDown: The engine failed permanently; the run can be resumed.
         KeyboardInterrupt: It was stopped; the run can be resumed.
     """
     plan = _plan(arguments)
@@ -79,7 +79,7 @@ def play(
         if out is None:
             out = _default_folder(source, kind, plan)
             check_folder(out, plan.protocols, plan.shard, plan.limit)
-        # After the model's files: it imports torch, which a misspelled name need not wait for.
+        # After the model's files, so that a misspelled name fails before torch is imported.
         if kind in LOADING and (unused := unused_gpus(options)):
             say(f"note: {unused}")
         engine = build_engine(kind, options, source)
@@ -104,7 +104,7 @@ def _in_a_loop(
     arguments: argparse.Namespace,
     command: Sequence[str] | None,
 ) -> Session:
-    """Run the evaluation; beside the event loop of a notebook, in a thread with one of its own."""
+    """Run the evaluation; next to a running event loop (notebooks), in a thread with its own."""
 
     def work() -> Session:
         return asyncio.run(_evaluate(plan, engine, source, out, arguments, command))
@@ -127,7 +127,7 @@ async def _evaluate(
 ) -> Session:
     task = asyncio.current_task()
     assert task is not None
-    # A scheduler's SIGTERM deserves the same orderly end as Ctrl-C. (Not in a notebook's thread.)
+    # A scheduler's SIGTERM gets the same orderly stop as Ctrl-C. (Not in a notebook's thread.)
     with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     _announce(plan, source)
@@ -160,7 +160,7 @@ async def _evaluate(
 
 
 def _announce(plan: Plan, source: ModelSource) -> None:
-    """Say what is going to be played, and what about that is odd."""
+    """Print what will be played, and warnings about it."""
     for planned in plan.panels:
         protocol = planned.protocol
         say(f"{protocol.task}/{protocol.panel}: {planned.panel.info.description}")
@@ -175,7 +175,7 @@ def _announce(plan: Plan, source: ModelSource) -> None:
 
 
 def _say_what_runs(folder: RunFolder, plan: Plan, engine: Engine) -> None:
-    """One line with model, engine and folder, and notes on how the model is asked."""
+    """Print one line with model, engine and folder, and notes on how the model is prompted."""
     manifest: Manifest = folder.manifest
     facts = engine.describe()
     shown = [facts.get("device"), facts.get("dtype")]
@@ -205,7 +205,7 @@ def _say_what_runs(folder: RunFolder, plan: Plan, engine: Engine) -> None:
 
 
 def _notes_on_server(facts: Mapping[str, Any], plan: Plan) -> Iterator[str]:
-    """What the protocol's fingerprint does not tell of a server."""
+    """Yield notes on server properties that are not part of the protocol's fingerprint."""
     if facts["server"] != "vllm":
         yield (
             "this server is not vLLM: top_k, min_p and penalties are not part of a request, and "
@@ -219,7 +219,7 @@ def _notes_on_server(facts: Mapping[str, Any], plan: Plan) -> Iterator[str]:
 
 
 def _show(number: int, request: Request, prompt: str | None, generation: Generation) -> None:
-    """Print a prompt as the model got it, and its answer."""
+    """Print a prompt as the model received it, and its response."""
     if prompt is None:
         head = f"prompt {number}, as it was sent; the server applies the chat template"
         prompt = "\n".join(f"[{one['role']}]\n{shown_text(one)}" for one in request.messages)
@@ -230,7 +230,7 @@ def _show(number: int, request: Request, prompt: str | None, generation: Generat
 
 
 def _room(planned: PlannedPanel) -> int:
-    """Tokens of responses that a prompt may be followed by."""
+    """Number of response tokens to reserve after a prompt."""
     protocol = planned.protocol
     turns = protocol.max_turns if planned.task.info.unit == "trajectory" else 1
     return turns * protocol.sampling.max_tokens
@@ -261,7 +261,7 @@ def _engine_options(arguments: argparse.Namespace, plan: Plan) -> EngineOptions:
         kind=arguments.engine,
         endpoints=tuple(arguments.endpoint),
         dtype=arguments.dtype,
-        # Each copy of the model has its part of the episodes in flight.
+        # Each copy of the model gets its share of the episodes in flight.
         concurrency=math.ceil(_concurrency(arguments) / (arguments.data_parallel_size or 1)),
         gpu_memory_utilization=arguments.gpu_memory_utilization,
         tensor_parallel_size=arguments.tensor_parallel_size,
@@ -281,7 +281,7 @@ def _engine_options(arguments: argparse.Namespace, plan: Plan) -> EngineOptions:
 
 
 def _concurrency(arguments: argparse.Namespace) -> int:
-    """Episodes in flight."""
+    """Number of episodes in flight."""
     chosen: int | None = arguments.concurrency
     return chosen or CONCURRENCY * (arguments.data_parallel_size or 1)
 
@@ -329,12 +329,12 @@ def _choices(arguments: argparse.Namespace) -> SamplingOverrides:
 
 
 def _default_folder(source: ModelSource, kind: str, plan: Plan) -> Path:
-    """A name that the same command always gives, and another command does not."""
+    """A folder name that is unique to the command and the same every time."""
     from benchmark.logs.training_log import LOG
 
     name = source.identity.name
     if source.path is not None and (source.path.parent / LOG).is_file():
-        # All checkpoints of training runs are called last or best.
+        # Checkpoints of all training runs are named last or best.
         name = f"{source.path.resolve().parent.name}-{name}"
     model = re.sub(r"[^\w.-]+", "-", name)
     revision = source.identity.revision or source.identity.sha256

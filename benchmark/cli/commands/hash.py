@@ -1,4 +1,4 @@
-"""`arlarena-bench hash`: the hash by which runs and entries name weights."""
+"""`arlarena-bench hash`: the hash that identifies weights in runs and entries."""
 
 import argparse
 

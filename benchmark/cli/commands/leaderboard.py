@@ -43,7 +43,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     def ready(address: str) -> None:
         say(f"the leaderboard is at {address} (press Ctrl-C to stop)", flush=True)
 
-    # Before Gradio is imported, which takes seconds: a wrong file is said at once.
+    # Before Gradio is imported, which takes seconds, so that a wrong file fails immediately.
     board = load(Path(arguments.board))
     try:
         from leaderboard.serve.server import start
@@ -61,7 +61,7 @@ def _build(arguments: argparse.Namespace) -> int:
     from leaderboard.board.build import Origin, build, write
     from leaderboard.board.queue import read_queue
 
-    # What is missing is said before an hour of replays, not after it.
+    # Check for missing values before an hour of replays, not after it.
     source = _source(arguments)
     for option in ("source", "repository"):
         _check_address(option, getattr(arguments, option))
@@ -98,10 +98,10 @@ def _build(arguments: argparse.Namespace) -> int:
 
 
 def _try(folder: Path) -> None:
-    """Check that files can be written into a folder, which is made if it is not there.
+    """Check that a folder is writable; create it if it does not exist.
 
     Raises:
-        UserError: They cannot.
+        UserError: It is not.
     """
     with os_error_as(f"{folder} cannot be written"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -110,14 +110,14 @@ def _try(folder: Path) -> None:
 
 
 def _grid() -> "Grid":
-    """Every recipe on every track, and the finished runs of the study."""
+    """All recipes and tracks, and the finished runs of the study."""
     from baselines.config.layers import RECIPES, names
     from baselines.study.cells import cells_there, read_cell, read_plays
     from baselines.study.methods import collapse_of, halved_of
     from baselines.tracks.registry import RESULTS
     from leaderboard.board.protocols import COMPARISONS, Grid, StudyRun
 
-    # The paper's tracks are made for machines with GPUs.
+    # The paper's tracks need machines with GPUs.
     registered = registered_tracks()
     tracks = [
         name
@@ -130,7 +130,7 @@ def _grid() -> "Grid":
             found = read_cell(RESULTS, cell)
             plays = read_plays(found) if found else {}
         except UserError as error:
-            # A damaged file of the study takes no entry off the board.
+            # A damaged file of the study must not remove entries from the board.
             say(f"{cell.track}/{cell.stem}: left out: {error}", file=sys.stderr)
             continue
         if found is None or found.log is None:
@@ -149,7 +149,7 @@ def _grid() -> "Grid":
 
 
 def _impossible(recipes: Sequence[str], tracks: Sequence[Track]) -> tuple[tuple[str, str], ...]:
-    """Recipes that compare turns, on tracks where an episode is one sequence."""
+    """Recipes that compare turns, with tracks where an episode is one sequence."""
     from baselines.config.run import without_turns
     from baselines.tracks.registry import resolve_on_track
 
@@ -165,7 +165,7 @@ def _impossible(recipes: Sequence[str], tracks: Sequence[Track]) -> tuple[tuple[
 
 
 def _verdicts() -> "tuple[StudyVerdict, ...]":
-    """The papers' claims, judged by what the study has finished."""
+    """Verdicts on the papers' claims from the finished runs of the study."""
     from baselines.study.claims import read_claims
     from baselines.study.current_tracks import current_tracks_of
     from baselines.study.pages.track_pages import results_by_track
@@ -186,7 +186,7 @@ def _verdicts() -> "tuple[StudyVerdict, ...]":
         listed = read_claims(claims)
         judged = verdicts(listed.claims, results, listed.pilots)
     except UserError as error:
-        # A damaged file of the study takes no entry off the board.
+        # A damaged file of the study must not remove entries from the board.
         say(f"verdicts of the study: left out: {error}", file=sys.stderr)
         return ()
     return tuple(
@@ -211,17 +211,17 @@ def _check_address(option: str, address: str | None) -> None:
 
 
 def _tell(verdict: "CheckResult", number: int, count: int) -> None:
-    """Say how far it is: replays take a while."""
+    """Print progress, because replays take a while."""
     said = "accepted" if verdict.accepted else "not accepted"
     name = on_one_line(verdict.folder.name)
     say(f"{number} of {count}: {name} {said}", file=sys.stderr, flush=True)
 
 
 def _source(arguments: argparse.Namespace) -> "Source | None":
-    """Where results are shown; None if no files for the hub are wanted.
+    """The source that the results link to; None if no files for the hub are requested.
 
     Raises:
-        UserError: Something is missing, of no use, or no address.
+        UserError: An option is missing, has no effect, or is not a valid address.
     """
     from leaderboard.board.eval_results import Source
 
@@ -239,7 +239,7 @@ def _source(arguments: argparse.Namespace) -> "Source | None":
 
 
 def _write_results(built: "Built", source: "Source", out: Path) -> int:
-    """Write the files for the hub; returns how many models cannot have one."""
+    """Write the files for the hub; return the number of models that cannot have one."""
     from leaderboard.board.eval_results import result_files, write_files
 
     files, odd = result_files(built.content, source)

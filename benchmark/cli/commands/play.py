@@ -96,7 +96,7 @@ def _show(console: Console, task: Task, view: View, whole_prompt: bool) -> None:
             console.print(plain(shown_text(message)))
         return
     tiles = task.info.presentation.tiles
-    # Without colors the symbols themselves tell more.
+    # Without colors, the symbols themselves are easier to read.
     colors = console.color_system and not console.no_color
     for line in view.observation.splitlines():
         if colors and tiles and line and set(line) <= set(tiles):
@@ -108,7 +108,7 @@ def _show(console: Console, task: Task, view: View, whole_prompt: bool) -> None:
 
 
 def _drawn(line: str, task: Task) -> Text:
-    """A row of tiles, two columns a cell, in the tiles' own colors."""
+    """Draw a row of tiles, two columns per cell, in the tiles' own colors."""
     text = Text()
     for symbol in line:
         tile = task.info.presentation.tiles[symbol]
@@ -118,10 +118,10 @@ def _drawn(line: str, task: Task) -> Text:
 
 
 def _ask(prompt: str, keys: Mapping[str, str]) -> str | None:
-    """Read one action: a single key where the task has keys and a person is there, else a line.
+    """Read one action: a single key if the task defines keys and stdin is a terminal, else a line.
 
     Returns:
-        The action; None to stop.
+        The action; None to quit.
     """
     if keys and sys.stdin.isatty():
         say(prompt, end="", flush=True)
@@ -138,7 +138,7 @@ def _ask(prompt: str, keys: Mapping[str, str]) -> str | None:
 
 
 def _read_key() -> str:
-    """Read one key press from the terminal without waiting for Enter; arrows are three bytes."""
+    """Read one key press from the terminal without waiting for Enter; arrows send three bytes."""
     import os
     import termios
     import tty

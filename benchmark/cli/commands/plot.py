@@ -67,10 +67,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _read(names: Sequence[str]) -> list[TrainingLog]:
-    """The logs that were named.
+    """Read the given logs.
 
     Raises:
-        UserError: One cannot be read; of another trainer's log it is said what draws it.
+        UserError: A log cannot be read; for another trainer's log, the message names the right
+            command.
     """
     try:
         return [read_training_log(path, allow_torn=True) for path in _found(names)]
@@ -88,7 +89,7 @@ def _read(names: Sequence[str]) -> list[TrainingLog]:
 
 
 def _compared(curves: Sequence[Curve]) -> EqualRows | None:
-    """Curves at equal updates and episodes; None where their tasks or panels differ."""
+    """Compare curves at equal updates and episodes; None if their tasks or panels differ."""
     logs = [log for curve in curves for log in curve.runs]
     if not all(log.panels for log in logs):
         return None
@@ -108,7 +109,7 @@ def _compared(curves: Sequence[Curve]) -> EqualRows | None:
 
 
 def _found(names: Sequence[str]) -> list[Path]:
-    """The logs that were named; folders without one are skipped, and that is said.
+    """Find the given logs; skip folders without one, with a note.
 
     Raises:
         UserError: A file does not exist, or there is no log at all.

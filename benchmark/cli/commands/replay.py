@@ -18,7 +18,7 @@ from tasks.registry import load_task
 from tasks.texts import printable
 
 _SHOWN = 10
-"""Differing records that are spelled out; the others are counted."""
+"""Number of differing records to show in full; the others are only counted."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -61,10 +61,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_needed(settings: Settings, manifest: Manifest) -> None:
-    """Refuse a setting that no replay asks for: it would change nothing.
+    """Refuse a setting that no replay needs and that would have no effect.
 
     Raises:
-        UserError: The run was played without it, or it is harmless.
+        UserError: The run was played without it, or it is not a dangerous setting.
     """
     for task, values in settings.items():
         played = [panel.settings for panel in manifest.panels if panel.task == task]
@@ -79,7 +79,7 @@ def _check_needed(settings: Settings, manifest: Manifest) -> None:
 
 
 def _claims(folder: Path, manifest: Manifest, records: list[EpisodeRecord]) -> Iterator[str]:
-    """What the folder claims beyond its records and they do not bear out."""
+    """Yield the folder's claims that its records do not support."""
     summary = summarize(manifest, records)
     for panel in summary.panels:
         if panel.records < panel.expected:
@@ -89,7 +89,7 @@ def _claims(folder: Path, manifest: Manifest, records: list[EpisodeRecord]) -> I
                 f"{panel.expected} plays, {missing} are missing"
             )
     path = folder / SUMMARY
-    # Summaries that older versions wrote do not name the model.
+    # Summaries by older versions do not name the model.
     holds = (summary_json(named(summary, manifest)), summary_json(summary))
     if path.is_file() and path.read_text("utf-8") not in holds:
         yield f"{path} does not match the records: rebuild it with `arlarena-bench report`"

@@ -63,16 +63,16 @@ from tasks.texts import counted, on_one_line
 
 DATASET = re.compile(r"[^/@]+/[^/@]+@[0-9a-f]{40}")
 KINDS: Final[dict[str, Kind]] = {"policy": "policy", "init": "init"}
-"""Kind of a method by that of its model; all others were trained."""
+"""Kind of a method by the kind of its model; all others were trained."""
 PART_HEAD: Final = ("seed", "runs", "success", "recipe", "updates", "log")
 WIDTH: Final = 100
-"""Columns of a table on the terminal."""
+"""Width of a table on the terminal, in columns."""
 MAX_CELL: Final = 28
-"""Columns of a cell that is not the last of its line."""
+"""Maximum width of a cell, except in the last column."""
 MAX_OTHER: Final = 44
-"""The same of what an entry is compared with: its name, with the track at its end."""
+"""Maximum width of the name of an entry to compare with, which ends in the track."""
 MAX_SEEDS: Final = 24
-"""Columns of the numbers of all seeds; of more only the ends are shown."""
+"""Maximum width of the numbers of all seeds; longer lists are shown as a range."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -121,12 +121,12 @@ def _init(arguments: argparse.Namespace) -> int:
 
 
 def _parts(arguments: argparse.Namespace) -> list[RunUpload]:
-    """The checkpoints that are named, with their runs and logs.
+    """The given checkpoints, with their runs and logs.
 
     Raises:
-        UserError: There is no run, or `parts_of` says what is wrong.
+        UserError: There is no run, or `parts_of` finds a fault.
     """
-    # `--training-log LOG RUN` reads the run as a log, too; only runs have a manifest.
+    # `--training-log LOG RUN` parses the run as a log, too; only runs have a manifest.
     given = [Path(path) for path in arguments.training_log]
     runs = [Path(run) for run in arguments.run]
     runs += [path for path in given if (path / MANIFEST).exists()]
@@ -155,7 +155,7 @@ def _prepare(arguments: argparse.Namespace) -> int:
 
     def judge(fresh: Path) -> Sequence[Finding]:
         findings.extend(_objections(fresh, folder.parent))
-        # What only a rerun can settle needs the folder.
+        # Findings that only a rerun can settle need the folder.
         return () if all(finding.until_rerun for finding in findings) else findings
 
     try:
@@ -179,10 +179,10 @@ def _prepare(arguments: argparse.Namespace) -> int:
 
 
 def _day(folder: Path) -> str:
-    """The day that a submission's folder names, ISO 8601.
+    """The date in the name of a submission's folder, in ISO 8601.
 
     Raises:
-        UserError: There is no such day.
+        UserError: There is no such date.
     """
     day = f"{folder.name[:4]}-{folder.name[4:6]}-{folder.name[6:8]}"
     try:
@@ -196,7 +196,7 @@ def _day(folder: Path) -> str:
 
 
 def log_note(parts: Sequence[RunUpload], kind: Kind) -> str:
-    """What trained weights lack without training logs; empty where nothing is missing."""
+    """A note on what trained weights lack without training logs; empty if nothing is missing."""
     if kind != "trained" or any(part.log or part.foreign for part in parts):
         return ""
     return (
@@ -206,7 +206,7 @@ def log_note(parts: Sequence[RunUpload], kind: Kind) -> str:
 
 
 def plugin_note(parts: Sequence[RunUpload]) -> str:
-    """What to say of runs with plug-ins, whose code is not part of an entry; empty without any."""
+    """A note on plug-ins, whose code is not part of an entry; empty without any."""
     names = plugins_of(part.log for part in parts)
     if not names:
         return ""
@@ -218,7 +218,7 @@ def plugin_note(parts: Sequence[RunUpload]) -> str:
 
 
 def init_note(about: Mapping[str, Any]) -> str:
-    """What to say of an init that nobody but its author can look at; empty for a registered one."""
+    """A note on an init that only its author can inspect; empty for a registered one."""
     init = about.get("init")
     if not isinstance(init, Mapping) or init.get("kind") == "init":
         return ""
@@ -229,7 +229,7 @@ def init_note(about: Mapping[str, Any]) -> str:
 
 
 def _objections(fresh: Path, around: Path) -> tuple[Finding, ...]:
-    """What the check says of a folder, all but the replay."""
+    """All findings of the check on a folder, without the replay."""
     others = read_others(around) if around.is_dir() else ()
     context = context_here(
         others=others, drafts=drafts_in(around), reruns=read_reruns(around), replay=False
@@ -238,10 +238,10 @@ def _objections(fresh: Path, around: Path) -> tuple[Finding, ...]:
 
 
 def context_here(**chosen: Any) -> Context:
-    """What submissions are checked with here: the registered inits and tracks.
+    """The context for checking submissions here, with the registered inits and tracks.
 
     Args:
-        chosen: Everything else (`Context`).
+        chosen: The other fields of `Context`.
     """
     return Context(
         pinned_hashes(),
@@ -254,14 +254,14 @@ def context_here(**chosen: Any) -> Context:
 
 
 def _of_author(finding: Finding, about: Path) -> Finding:
-    """A finding that names the file where its author has written what is wrong."""
+    """Change a finding to name the file in which the author made the mistake."""
     if finding.file == SUBMISSION and finding.field.partition(".")[0] in WRITTEN:
         return replace(finding, file=str(about))
     return finding
 
 
 def _part_row(part: RunUpload) -> tuple[str, ...]:
-    """What was packed of one checkpoint, as `PART_HEAD` says."""
+    """The packed contents of one checkpoint, as a row under `PART_HEAD`."""
     panels = [
         f"{panel.task}/{panel.panel} {percent_text(panel.success.value)}"
         for run in part.runs
@@ -312,7 +312,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _numbers(entry: Entry, badges: Badges, compared: Sequence[ComparedEntry]) -> str:
-    """What the terminal says of an accepted submission: the tables of the comment, made narrow."""
+    """The terminal output for an accepted submission: the tables of the comment, made narrower."""
     results = panel_results(entry)
     panels = [
         (*row[:2], row[2] if len(row[2]) <= MAX_SEEDS else _span(row[2]), *row[3:])
@@ -338,18 +338,18 @@ def _numbers(entry: Entry, badges: Badges, compared: Sequence[ComparedEntry]) ->
 
 
 def _kind(parts: Sequence[RunUpload]) -> Kind:
-    """What an entry of these checkpoints is."""
+    """The kind of an entry with these checkpoints."""
     return KINDS.get(parts[0].model.kind, "trained")
 
 
 def _span(numbers: str) -> str:
-    """The lowest and the highest of many numbers."""
+    """The lowest and the highest of many numbers, as text."""
     of = sorted(numbers.split(", "), key=float)
     return f"{of[0]} to {of[-1]}"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], longest: int = MAX_CELL) -> str:
-    """Columns for the terminal: the last one goes on below itself, the others are cut."""
+    """Format columns for the terminal: the last one is wrapped, the others are truncated."""
     cells = [[on_one_line(cell, longest) for cell in row[:-1]] for row in (head, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     before = sum(widths) + 2 * len(widths)
@@ -357,7 +357,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], longest: int = MA
     for first, row in zip(cells, (head, *rows), strict=True):
         start = "".join(f"{cell:<{width}}  " for cell, width in zip(first, widths, strict=True))
         width = max(WIDTH - before, MAX_CELL)
-        # A path stays whole, for copying.
+        # Paths stay in one piece for copying.
         whole = textwrap.wrap(row[-1], width, break_on_hyphens=False, break_long_words=False)
         for text in whole or [""]:
             lines.append(f"{start}{text}")
@@ -391,7 +391,7 @@ def _judged(
 
 
 def _with_a_row(verdict: CheckResult, reruns: Reruns) -> CheckResult:
-    """Compute an accepted entry's row as the board will: what breaks it there is found here."""
+    """Compute an accepted entry's row as the board will, to detect errors here."""
     from leaderboard.board.build import fault_of, shown_of
 
     if not verdict.accepted or verdict.entry is None:
@@ -404,10 +404,10 @@ def _with_a_row(verdict: CheckResult, reruns: Reruns) -> CheckResult:
 
 
 def _try(path: Path) -> None:
-    """Check that a file can be written, before minutes of work are lost to it.
+    """Check that a file can be written, before minutes of work are lost.
 
     Raises:
-        UserError: It cannot.
+        UserError: It cannot be written.
     """
     if path.is_dir():
         raise UserError(f"{path} cannot be written: it is a folder; choose a file name")

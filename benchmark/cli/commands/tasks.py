@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         for name, task in tasks.items()
         for panel, info in task.panels().items()
     ]
-    # One line for each panel, also in a narrow window: only the descriptions are cut.
+    # One line per panel, even in a narrow window: only the descriptions are truncated.
     heads = ("task", "panel", "episodes", "turns", "data")
     widths = [max(len(each[at]) for each in (heads, *rows)) for at in range(len(heads))]
     left = max(console.width - sum(widths) - len("  ") * len(heads), len(heads[-1]))
@@ -73,7 +73,7 @@ def _where(task: Task, panel: str) -> str:
 
 
 def _facts(tasks: dict[str, Task]) -> dict[str, Any]:
-    """What is listed, as plain values."""
+    """Collect the listing as plain values."""
     return {
         "tasks": {
             name: {
@@ -101,7 +101,7 @@ def _facts(tasks: dict[str, Task]) -> dict[str, Any]:
 
 
 def _tasks() -> tuple[dict[str, Task], list[str]]:
-    """All tasks, and what is wrong with those that cannot be loaded."""
+    """All tasks, and error messages for those that cannot be loaded."""
     tasks, unfinished = {}, []
     for name in task_names():
         try:

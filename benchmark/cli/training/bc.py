@@ -1,4 +1,4 @@
-"""`arlarena-bench bc`: train an init from demonstrations, evaluate it, write its card."""
+"""`arlarena-bench bc`: train an init from demonstrations, evaluate it, write its model card."""
 
 import argparse
 import asyncio
@@ -33,12 +33,12 @@ _CONCURRENCY = 64
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    # The registry and the trainer belong to `baselines`, which is imported when it is called for.
+    # The registry and the trainer belong to `baselines`, which is imported only on demand.
     from baselines.cloning.recipe import find_recipe, read_recipe
 
     path = find_recipe(arguments.recipe)
     recipe = read_recipe(path)
-    # What trains is imported once the recipe is known to be right.
+    # Import the trainer only after the recipe has been validated.
     from baselines.cloning.bc import clone, remove_checkpoint
     from baselines.cloning.model_card import model_card
 
@@ -97,7 +97,7 @@ def _bar() -> Bar:
 
 
 def _evaluate(model: Path, recipe: "BCRecipe", env_processes: int | None) -> RunSummary:
-    """Play the tasks' built-in panels with the new model, in the standard protocol."""
+    """Evaluate the new model on the tasks' built-in panels with the standard protocol."""
     from benchmark.engines.transformers.engine import TransformersEngine
 
     settings = {task: shown.settings for task, shown in recipe.sources.items() if shown.settings}

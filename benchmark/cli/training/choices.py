@@ -1,4 +1,4 @@
-"""What a `train` command says of its tasks and settings."""
+"""Tasks and settings of a `train` command."""
 
 import argparse
 import math
@@ -14,10 +14,10 @@ from tasks.registry import load_task
 
 
 def task_shares(tasks: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Names of the tasks, and settings for the groups that they have in an update.
+    """Split tasks into their names and settings for their numbers of groups per update.
 
     Raises:
-        UserError: A task is there twice, or only some have a number.
+        UserError: A task is given twice, or only some have a number.
     """
     parts = [text.partition("=") for text in tasks]
     names = [name for name, _, _ in parts]
@@ -35,7 +35,7 @@ def task_shares(tasks: Sequence[str]) -> tuple[list[str], list[str]]:
 def chosen_tasks(
     names: Sequence[str], of_tasks: Sequence[str], pinned: Settings = MappingProxyType({})
 ) -> tuple[Task, ...]:
-    """The tasks, with what track or init ask for and the user's settings on top."""
+    """Load the tasks, with settings of the track or init overridden by the user's."""
     settings = parse_settings(of_tasks)
     return tuple(
         load_task(name).configured({**pinned.get(name, {}), **settings.get(name, {})})
@@ -46,7 +46,7 @@ def chosen_tasks(
 def split_settings(
     arguments: argparse.Namespace, tasks: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """Part what is set into settings of the training and of tasks (`sokoban.name=value`)."""
+    """Split the user's settings into those of the training and of tasks (`sokoban.name=value`)."""
     of_tasks = [text for text in arguments.set if text.partition(".")[0] in tasks]
     own = [text for text in arguments.set if text not in of_tasks]
     if arguments.async_rollouts is not None:
@@ -55,10 +55,10 @@ def split_settings(
 
 
 def template_setting(arguments: argparse.Namespace) -> list[str]:
-    """The variables of the chat template as a setting, where there are any."""
+    """The variables of the chat template as a setting, if there are any."""
     variables = arguments.chat_template_kwargs
     if not variables:
         return []
-    # YAML, as settings are: JSON's 1e-05 would be a text in it.
+    # As YAML, like other settings, in which JSON's 1e-05 would be a string.
     value = yaml.safe_dump(variables, default_flow_style=True, width=math.inf).strip()
     return [f"chat_template_kwargs={value}"]

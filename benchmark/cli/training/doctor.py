@@ -38,7 +38,7 @@ _OF_RUNS = (
     *("task", "recipe", "scale", "set", "plugin", "chat_template_kwargs"),
     *("async_rollouts", "serve_gpus"),
 )
-"""Options that say nothing of a machine."""
+"""Options that only apply to a planned run."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -94,7 +94,7 @@ def _options(arguments: argparse.Namespace) -> EngineOptions:
 
 
 def _needs(arguments: argparse.Namespace, machine: "Machine") -> "Needs":
-    """What the planned run would need, with what `train` would refuse of it."""
+    """The needs of the planned run, including errors that `train` would raise."""
     from baselines.doctor.machine import Diagnosis
     from baselines.doctor.needs import policy_needs
     from benchmark.cli.main import parse
@@ -104,7 +104,7 @@ def _needs(arguments: argparse.Namespace, machine: "Machine") -> "Needs":
         defaults += ["--scale", DOCTOR_SCALE]
     planned = plan_run(parse([*arguments.words, *defaults]))
     training, plan, own = planned.training, planned.plan, planned.arguments
-    # The host's memory says nothing about GPUs that are not there.
+    # The host's memory does not indicate the memory of absent GPUs.
     whole = None if arguments.gpus else machine.memory
     whole = min((gpu.memory for gpu in machine.gpus), default=whole)
     fixed = any("micro_batch_tokens=" in text for text in arguments.set)
@@ -122,7 +122,7 @@ def _needs(arguments: argparse.Namespace, machine: "Machine") -> "Needs":
 
 
 def _gpu_findings(arguments: argparse.Namespace, machine: "Machine") -> "Iterator[Diagnosis]":
-    """Whether there are as many GPUs as are asked for, and memory for their processes to share."""
+    """Check that there are enough GPUs, and enough shared memory for their processes."""
     from baselines.doctor.machine import LEAST_SHARED, Diagnosis
 
     if arguments.gpus is not None and arguments.gpus > len(machine.gpus):
@@ -158,7 +158,7 @@ def _smoke(arguments: argparse.Namespace, options: EngineOptions) -> "Smoke":
 
 
 def _servers(training: "TrainingRun", arguments: argparse.Namespace) -> Engine:
-    """Servers of the tiny model."""
+    """Connect to servers of the tiny model."""
     from benchmark.engines.server.openai import OpenAIEngine
 
     name = arguments.served_model or training.init.identity.name

@@ -1,4 +1,4 @@
-"""What of a run can be refused, or said, before anything is loaded or started."""
+"""Checks of a run before anything is loaded or started."""
 
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
     from baselines.config.run import TrainingRun
 
 _SHOWN: Final = 3
-"""Changed files that are named."""
+"""Maximum number of changed files to name."""
 
 
 def check_run(training: "TrainingRun", processes: int) -> None:
-    """Refuse what would end a run only after engines or servers have started.
+    """Refuse a run that would otherwise fail only after engines or servers have started.
 
     Args:
         training: The run.
-        processes: That train.
+        processes: Number of training processes.
 
     Raises:
-        UserError: A task's data is not there, a panel is unknown, a library is not there, the
-            init's tokenizer or chat template cannot be used, the model has no image side to freeze,
-            or several processes would see images in some tasks alone.
+        UserError: A task's data or a library is missing, a panel is unknown, the init's tokenizer
+            or chat template cannot be used, the model has no vision encoder to freeze, or several
+            processes would see images in only some tasks.
     """
     from baselines.learning.images import NO_IMAGE_SIDE
     from benchmark.engines.core.chat import Chat
@@ -56,7 +56,7 @@ def check_run(training: "TrainingRun", processes: int) -> None:
 
 
 def inert_text(training: "TrainingRun") -> str | None:
-    """What is said where the clipping rule has nothing to clip; None where it has."""
+    """A note if the clipping rule has nothing to clip; otherwise None."""
     optimization = training.config.optimization
     one_step = optimization.mini_batch_rows is None and (optimization.mini_batches or 1) == 1
     if not one_step or optimization.epochs > 1:
@@ -69,9 +69,9 @@ def inert_text(training: "TrainingRun") -> str | None:
 
 
 def changed_text(training: "TrainingRun") -> str | None:
-    """What is said on a track where the code of shipped methods was edited; None where it is not.
+    """A warning on a track if the code of shipped methods was edited; otherwise None.
 
-    A log names plug-ins with their hashes, but nothing of a checkout.
+    A log contains the hashes of plug-ins, but nothing about a checkout.
     """
     from baselines.study.workspace import changed_methods
 

@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     from benchmark.engines.server.weight_transfer import WeightTransfer
 
 TIS_CAP = 2.0
-"""Of truncated importance weights, where the engine is not the trainer's own."""
+"""Cap of truncated importance weights if the engine is not the trainer's own."""
 ENGINE_SHARE = 0.4
-"""Of a GPU's memory, that vLLM takes where a policy is trained on the same GPU; its engines share
-it where there are two."""
+"""Share of a GPU's memory that vLLM takes if a policy is trained on the same GPU; two engines
+divide it."""
 SERVER_SHARE = 0.92
-"""The same where nothing else is on the GPU: vLLM's own default."""
+"""The same on a GPU with nothing else: vLLM's own default."""
 IN_STEP: Final = {"async_scheduling": False}
-"""For vLLM whose weights change while requests run; see `VllmEngine._replace_weights`."""
+"""For vLLM engines whose weights change while requests run; see `VllmEngine._replace_weights`."""
 WITHOUT_GRAPHS: Final = {"enforce_eager": True}
-"""For two vLLM engines in one process: the second one to start drops the CUDA graphs of the first,
-which cannot capture them again while it runs."""
+"""For two vLLM engines in one process: the second one drops the CUDA graphs of the first when it
+starts, which the first cannot capture again while it runs."""
 
 
 def engine_options(training: "TrainingRun", arguments: argparse.Namespace) -> EngineOptions:
-    """What is chosen of the engine, with what a run and its processes say of it.
+    """The engine options of a run, from the command line and the run itself.
 
     Raises:
         UserError: The options contradict each other.
@@ -51,7 +51,7 @@ def engine_options(training: "TrainingRun", arguments: argparse.Namespace) -> En
 
     rollout = training.config.rollout
     alone = arguments.engine == "auto" and not arguments.endpoint and process_count() > 1
-    # In-process vLLM in several processes has never run on GPUs: it must be asked for.
+    # In-process vLLM in several processes is untested on GPUs, so it must be requested explicitly.
     bare = EngineOptions("transformers" if alone else arguments.engine, tuple(arguments.endpoint))
     share = arguments.gpu_memory_utilization
     if share is None and has_gpu() and choose_kind(bare) == "vllm":
@@ -80,16 +80,16 @@ def engine_options(training: "TrainingRun", arguments: argparse.Namespace) -> En
 
 
 def engine_count(training: "TrainingRun") -> int:
-    """Engines of a process that has any: with cross-policy sampling, one has older weights."""
+    """Engines per process with engines: cross-policy sampling adds one with older weights."""
     return 1 if training.config.sampling.cross_policy is None else 2
 
 
 def transformers_models(training: "TrainingRun", dtype: str) -> "EngineModels":
-    """The models that the transformers engine keeps beside the policy; vLLM has a share instead.
+    """The models that the transformers engine keeps besides the policy; vLLM has a share instead.
 
     Args:
         training: The run.
-        dtype: That is asked for, by name.
+        dtype: Name of the requested dtype.
     """
     from baselines.config.layout import EngineModels
 
@@ -100,15 +100,15 @@ def transformers_models(training: "TrainingRun", dtype: str) -> "EngineModels":
 
 
 def corrects_by_default(training: "TrainingRun", kind: str, own: Sequence[str]) -> bool:
-    """Whether tokens are weighted by trainer over engine although nobody has chosen.
+    """Whether importance weights (trainer over engine) are on by default.
 
-    So it is where the engine is not the trainer's own or plays while the policy learns, and
+    They are on if the engine is not the trainer's own, or samples while the policy learns, and
     log-probabilities are known at the rollout's temperature. Turns of an older policy that a recipe
-    asks for (`sampling.cross_policy`) are not a reason: they are learned from as its own.
+    requests (`sampling.cross_policy`) do not turn them on: they are treated as the policy's own.
 
     Args:
         training: The run.
-        kind: Of its engine.
+        kind: Kind of its engine.
         own: The user's settings.
     """
     config = training.config
@@ -121,10 +121,10 @@ def corrects_by_default(training: "TrainingRun", kind: str, own: Sequence[str]) 
 def weights_dtype(
     training: "TrainingRun", arguments: argparse.Namespace, kind: str
 ) -> Literal["float32", "bfloat16"]:
-    """In what the engine gets weights: half the bytes where vLLM rounds them all the same.
+    """Type of the weights sent to the engine: half the bytes if vLLM rounds them anyway.
 
     Raises:
-        UserError: It is chosen for an engine that takes them as they are.
+        UserError: A type is chosen for an engine that needs no copy.
     """
     chosen: Literal["float32", "bfloat16"] | None = arguments.weights_dtype
     if kind == "transformers":
@@ -135,7 +135,7 @@ def weights_dtype(
 
 
 def usual_dtype(config: "TrainConfig", kind: str) -> Literal["float32", "bfloat16"]:
-    """In what an engine gets weights if nobody has chosen."""
+    """Default type of the weights sent to an engine."""
     narrow = config.optimization.mixed_precision == "bf16"
     return "bfloat16" if narrow and kind != "transformers" else "float32"
 
@@ -145,11 +145,11 @@ def check_engine(training: "TrainingRun", arguments: argparse.Namespace, process
 
     Args:
         training: The run.
-        arguments: As the trainer's processes get them.
-        processes: That train.
+        arguments: The options of the trainer's processes.
+        processes: Number of training processes.
 
     Raises:
-        UserError: Something is asked for that it cannot do.
+        UserError: The run needs something that the engine cannot do.
     """
     kind = choose_kind(engine_options(training, arguments))
     crossing = training.config.sampling.cross_policy is not None
@@ -181,7 +181,7 @@ def check_engine(training: "TrainingRun", arguments: argparse.Namespace, process
 
 
 def _check_engines_of_processes(training: "TrainingRun", arguments: argparse.Namespace) -> None:
-    """See `check_engine`; vLLM is in each of several processes."""
+    """See `check_engine`; for vLLM in each of several processes."""
     said = "in-process vLLM in several training processes does not work with"
     if training.config.sampling.cross_policy is not None:
         raise UserError(
@@ -201,10 +201,10 @@ def _check_engines_of_processes(training: "TrainingRun", arguments: argparse.Nam
 
 
 def check_unserved(arguments: argparse.Namespace) -> None:
-    """Refuse options about servers where a run has none.
+    """Refuse options for servers if a run has none.
 
     Raises:
-        UserError: One is asked for.
+        UserError: Such an option is given.
     """
     for option in ("served_model", "weights_folder", "weights_nccl"):
         if getattr(arguments, option) is not None:
@@ -216,20 +216,20 @@ def check_unserved(arguments: argparse.Namespace) -> None:
 def has_engine(
     training: "TrainingRun", arguments: argparse.Namespace, accelerator: "Accelerator"
 ) -> bool:
-    """Whether this process has an engine; servers are asked by the main process for all."""
+    """Whether this process has an engine; only the main process sends requests to servers."""
     kind = choose_kind(engine_options(training, arguments))
     return kind != "openai" or bool(accelerator.is_main_process)
 
 
 def make_engine(training: "TrainingRun", arguments: argparse.Namespace) -> Engine:
-    """The engine of this process; it starts when it is entered.
+    """Build the engine of this process; it starts on entering its context.
 
     Args:
         training: The run.
-        arguments: That `check_engine` has found in order.
+        arguments: The options, checked by `check_engine`.
 
     Raises:
-        UserError: A library is missing, or a setting of the engine's is wrong.
+        UserError: A library is missing, or an engine option is wrong.
     """
     options = engine_options(training, arguments)
     kind = choose_kind(options)
@@ -241,11 +241,11 @@ def make_engine(training: "TrainingRun", arguments: argparse.Namespace) -> Engin
 def _servers(
     training: "TrainingRun", options: EngineOptions, arguments: argparse.Namespace
 ) -> Engine:
-    """Servers that take new weights from files."""
+    """Connect to servers that receive new weights."""
     from benchmark.engines.server.openai import OpenAIEngine
 
     assert training.init.path is not None
-    # Each batch under way is as large as the one of a synchronous run.
+    # With asynchronous rollouts, each batch in flight is as large as a synchronous one.
     in_flight = options.concurrency * _batches(training)
     longest = training.config.rollout.max_tokens
     return OpenAIEngine(
@@ -260,16 +260,16 @@ def _servers(
 
 
 def _batches(training: "TrainingRun") -> int:
-    """Batches of episodes that can be under way at once."""
+    """Number of batches of episodes that can be in flight at once."""
     rollout = training.config.rollout
     return 1 if rollout.concurrency else 1 + (rollout.max_staleness or 0)
 
 
 def weight_transfer(training: "TrainingRun", arguments: argparse.Namespace) -> "WeightTransfer":
-    """How servers come to new weights.
+    """How servers receive new weights.
 
     Raises:
-        UserError: The address is none, or two ways are asked for.
+        UserError: The address is invalid, or two ways are given.
     """
     from benchmark.engines.server.weight_transfer import FolderTransfer
 
@@ -284,10 +284,10 @@ def weight_transfer(training: "TrainingRun", arguments: argparse.Namespace) -> "
 
 
 def _nccl_address(arguments: argparse.Namespace) -> tuple[str, int] | None:
-    """Host and port that weights are sent from; None where they go through a folder.
+    """Host and port from which weights are sent; None if they are sent through a folder.
 
     Raises:
-        UserError: The address is none, or two ways are asked for.
+        UserError: The address is invalid, or two ways are given.
     """
     if arguments.weights_nccl is None:
         return None

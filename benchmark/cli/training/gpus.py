@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 def divide(arguments: argparse.Namespace) -> "GpuPlan":
-    """Deal the GPUs of the run out; they are there, and nothing else is asked for.
+    """Assign the GPUs to serving and training, after checking that this is possible.
 
     Raises:
-        UserError: There are fewer, vLLM is not installed, or another option contradicts.
+        UserError: There are too few GPUs, vLLM is not installed, or another option conflicts.
     """
     from baselines.launch.plan import plan_gpus, visible_gpus
     from benchmark.engines.vllm.build import check_installed
@@ -45,7 +45,7 @@ def divide(arguments: argparse.Namespace) -> "GpuPlan":
             "servers yourself and pass them with --endpoint"
         )
     if arguments.dry_run:
-        # What a run would cost can be asked on any machine.
+        # The cost of a run can be estimated on any machine.
         names = tuple(map(str, range(arguments.gpus)))
     else:
         check_installed()
@@ -54,9 +54,9 @@ def divide(arguments: argparse.Namespace) -> "GpuPlan":
 
 
 def as_trainer(arguments: argparse.Namespace, plan: "GpuPlan") -> argparse.Namespace:
-    """The options as the trainer's processes get them, whatever this machine has.
+    """The options of the trainer's processes, independent of this machine.
 
-    Servers have no addresses yet, and the trainer's folder for new weights is not chosen.
+    The servers' addresses and the folder for new weights are placeholders.
     """
     from baselines.launch.plan import train_words
     from benchmark.cli.main import parse
@@ -69,15 +69,16 @@ def launch(training: "TrainingRun", arguments: argparse.Namespace, plan: "GpuPla
     """Run servers and trainer; with --dry-run, show what would be started.
 
     Args:
-        training: The run, with what was checked of it.
-        arguments: Of the command.
-        plan: From `divide`.
+        training: The run, after its checks.
+        arguments: Options of the command.
+        plan: Result of `divide`.
     """
     from baselines.launch.exchange import exchange_folder, sent_bytes
     from baselines.launch.fleet import free_ports, run_fleet
     from baselines.launch.plan import server_command, trainer_command
 
-    # The trainer fits its micro-batches itself; this ends what cannot fit before servers start.
+    # The trainer fits its micro-batches itself; this stops a run that cannot fit before servers
+    # start.
     fitted, said = fit(training, arguments, plan)
     assert training.init.path is not None
     folder, name = training.init.path.absolute(), training.init.identity.name
@@ -100,7 +101,7 @@ def launch(training: "TrainingRun", arguments: argparse.Namespace, plan: "GpuPla
 
 
 def _server_options(training: "TrainingRun", arguments: argparse.Namespace) -> dict[str, Any]:
-    """What is chosen of vLLM; by default, the context that an episode can need."""
+    """The vLLM options; by default, with the context that an episode can need."""
     from baselines.rollouts.rows import longest_row
     from benchmark.engines.vllm.build import needed_context
 
@@ -119,7 +120,7 @@ def _server_options(training: "TrainingRun", arguments: argparse.Namespace) -> d
 def _show(
     training: "TrainingRun", plan: "GpuPlan", arguments: argparse.Namespace, commands: Any
 ) -> int:
-    """Print the configuration, the memory of a training GPU, and what would be started."""
+    """Print the configuration, the memory of a training GPU, and the commands."""
     from baselines.training.dry_run import computed
     from baselines.training.fit import verdict
 
@@ -136,15 +137,15 @@ def _show(
 def fit(
     training: "TrainingRun", arguments: argparse.Namespace, plan: "GpuPlan | None" = None
 ) -> "tuple[TrainingRun, str | None]":
-    """Make micro-batches smaller where a GPU has too little memory; no result depends on them.
+    """Reduce the micro-batch size if a GPU has too little memory; this does not affect results.
 
     Args:
         training: The run.
-        arguments: Of the command. A size that the user has chosen stays, and is not judged.
-        plan: Who does what; None for this process, as it was launched.
+        arguments: Options of the command. A size chosen by the user is kept without a check.
+        plan: Roles of the GPUs; None for this process, as it was launched.
 
     Returns:
-        The run, and what is to be said of it.
+        The run, and a message about its fit.
 
     Raises:
         UserError: No size fits.
@@ -177,19 +178,19 @@ def fit(
 
 
 def layout_of(plan: "GpuPlan", arguments: argparse.Namespace) -> "Layout":
-    """The layout of a run on the GPUs of a plan; of `train` and of `doctor`."""
+    """The layout of a run on the GPUs of a plan; for `train` and `doctor`."""
     from baselines.config.layout import Layout
 
     count, alone = len(plan.training), not plan.serving
     share = arguments.gpu_memory_utilization or ENGINE_SHARE
-    # Several processes with an engine each always let it sleep.
+    # With several processes that have an engine each, engines always sleep.
     sleeps = alone and (arguments.sleep or count > 1)
     serves = 0.0 if alone else arguments.gpu_memory_utilization or SERVER_SHARE
     return Layout(count, count > 1, alone, share if alone else 0.0, sleeps, serves=serves)
 
 
 def launched(training: "TrainingRun", arguments: argparse.Namespace) -> "Layout":
-    """The layout of the run that this process is one of."""
+    """The layout of the run to which this process belongs."""
     from baselines.config.layout import Layout
 
     count = process_count()
@@ -205,7 +206,7 @@ def launched(training: "TrainingRun", arguments: argparse.Namespace) -> "Layout"
 
 
 def smallest_gpu() -> float | None:
-    """GiB of the smallest GPU; None without one."""
+    """Memory of the smallest GPU in GiB; None without a GPU."""
     if not has_gpu():
         return None
     import torch

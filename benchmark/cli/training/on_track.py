@@ -24,7 +24,7 @@ def find_track(arguments: argparse.Namespace) -> Track | None:
     """The track that a command names; None for an open run.
 
     Raises:
-        UserError: It is unknown, or the command also says what it pins.
+        UserError: It is unknown, or the command also sets something that it pins.
     """
     from baselines.tracks.registry import load_track
 
@@ -63,11 +63,11 @@ def track_init(track: Track) -> ModelSource:
 
 
 def leaves_track(own: Sequence[str], of_tasks: Sequence[str]) -> list[str]:
-    """The settings of the user's that make a run on a track an open one.
+    """The user's settings that turn a run on a track into an open one.
 
     Args:
-        own: Of the training, `key=value` each.
-        of_tasks: Of its tasks.
+        own: Settings of the training, `key=value` each.
+        of_tasks: Settings of its tasks.
     """
     from baselines.config.layers import own_settings
 
@@ -78,18 +78,19 @@ def leaves_track(own: Sequence[str], of_tasks: Sequence[str]) -> list[str]:
 def track_config(
     track: Track, recipe: str, own: Sequence[str], results: Path | None
 ) -> "tuple[TrainConfig, str | None]":
-    """The configuration of a recipe on a track, with settings of the user's.
+    """The configuration of a recipe on a track, with the user's settings.
 
     Args:
         track: The track.
         recipe: Name of the recipe, or its file.
         own: Settings, `key=value` each.
-        results: Folder of results that has the tuned rates, also of custom recipes, by their names;
-            None for the shipped one, which has those of shipped recipes alone.
+        results: Folder of results with the tuned rates, including those of custom recipes, by name;
+            None for the shipped one, which has only those of shipped recipes.
 
     Returns:
-        The configuration, and where its learning rate is from in a line. None if it is not known
-        yet: then it has the lowest of the grid, and `Tuning` finds the one to train with.
+        The configuration, and the origin of its learning rate on one line. The origin is None if
+        the rate is not known yet: the configuration then has the lowest of the grid, and `Tuning`
+        finds the right one.
 
     Raises:
         UserError: The recipe, its rate or a setting cannot be used.
@@ -98,7 +99,7 @@ def track_config(
     from baselines.tracks.registry import read_rates, settings_on_track
 
     users, rule = own_settings(own), track.learning_rate
-    # A custom recipe cannot have a shipped one's name (`read_recipe`).
+    # A custom recipe cannot have the name of a shipped one (`read_recipe`).
     name = recipe if results is None else Path(recipe).stem
     if LEARNING_RATE in flat(users):
         rate, origin = rule.rates[0], "your own"
@@ -114,10 +115,10 @@ def track_config(
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The search for the learning rate of a run by the rule of its track.
+    """The search for a run's learning rate by the rule of its track.
 
     Attributes:
-        track: The track; it has a grid of rates.
+        track: The track, which has a grid of rates.
         trials: The tuning runs, by rate; some may be finished.
     """
 
@@ -126,32 +127,32 @@ class Tuning:
 
     @property
     def rule(self) -> RateGrid:
-        """How the track chooses."""
+        """The track's rule."""
         assert isinstance(self.track.learning_rate, RateGrid)
         return self.track.learning_rate
 
     @property
     def left(self) -> "Sequence[TrainingRun]":
-        """The tuning runs that are not finished."""
+        """The unfinished tuning runs."""
         from baselines.tracks.tuning import tuning_success
 
         return [run for run in self.trials.values() if tuning_success(run, self.rule) is None]
 
     def updates_left(self, training: "TrainingRun") -> float:
-        """What the tuning runs have still to do, in updates with a run's number of episodes."""
+        """Remaining work of the tuning runs, in updates with as many episodes as the run's."""
         from baselines.tracks.tuning import updates_left
 
         wanted = sum(updates_left(run, self.rule) * _episodes(run) for run in self.left)
         return wanted / _episodes(training)
 
     def text(self, processes: int) -> str:
-        """What is tuned, in a line, before it is begun.
+        """Announce the tuning on one line.
 
         Args:
-            processes: Of the run.
+            processes: Number of the run's processes.
 
         Raises:
-            UserError: Several processes are to tune.
+            UserError: The tuning would use several processes.
         """
         left, rule = self.left, self.rule
         folder = next(iter(self.trials.values())).folder.parent
@@ -174,17 +175,17 @@ class Tuning:
     def settle(
         self, training: "TrainingRun", train: "Callable[[TrainingRun], object]"
     ) -> "tuple[TrainingRun, str]":
-        """Find the learning rate; tuning runs that are finished are not made again.
+        """Find the learning rate; finished tuning runs are not repeated.
 
         Args:
             training: The run, at any rate.
-            train: Makes one of the tuning runs.
+            train: Carries out one tuning run.
 
         Returns:
-            The run at the rate that was found, and what was found in a line.
+            The run at the best rate, and the result on one line.
 
         Raises:
-            UserError: A tuning run cannot be made, or was stopped early.
+            UserError: A tuning run fails, or was stopped early.
         """
         from baselines.tracks.tuning import best_rate, tuning_success, with_rate
 
@@ -203,16 +204,16 @@ class Tuning:
 def find_tuning(
     training: "TrainingRun", track: Track, recipe: str, folder: Path | None
 ) -> "Tuning":
-    """The search for a run's learning rate, with what is finished of it.
+    """Set up the search for a run's learning rate, including finished tuning runs.
 
     Args:
         training: The run, at any rate.
         track: Its track, which has a grid of rates.
         recipe: Its recipe, as in the command.
-        folder: Of the tuning runs; None for one in the run's own.
+        folder: Folder of the tuning runs; None for one in the run's own.
 
     Raises:
-        UserError: The folder has tuning runs of another run.
+        UserError: The folder has tuning runs that belong to another run.
     """
     from baselines.tracks.registry import resolve_on_track
     from baselines.tracks.tuning import is_of, tuning_runs
@@ -220,7 +221,7 @@ def find_tuning(
 
     rule = track.learning_rate
     assert isinstance(rule, RateGrid)
-    # As the track has it, whatever is set for this run.
+    # With the track's configuration, whatever is set for this run.
     pinned = replace(training, config=resolve_on_track(track, recipe, rule.grid[0]))
     trials = tuning_runs(pinned, rule, folder)
     for run in trials.values():
@@ -235,7 +236,7 @@ def find_tuning(
 
 
 def _episodes(run: "TrainingRun") -> int:
-    """Episodes of an update, without dynamic sampling."""
+    """Number of episodes per update, without dynamic sampling."""
     return run.config.rollout.groups * run.config.rollout.group_size
 
 

@@ -1,16 +1,16 @@
-"""What this process is among those of a training run, as its launcher says.
+"""The role of this process in a training run, from its launcher's environment variables.
 
-An accelerator says the same, but only once it has been made.
+An accelerator provides the same, but only after it has been created.
 """
 
 import os
 
 
 def process_count() -> int:
-    """Processes of the run."""
+    """Number of processes of the run."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def is_main() -> bool:
-    """Whether this is the process that speaks for all."""
+    """Whether this is the main process."""
     return os.environ.get("RANK", "0") == "0"

@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
             say(f"note: {problem}", file=sys.stderr)
         return 1 if problems else 0
     for point, commands in plans:
-        # What cannot work is said before hours of training.
+        # Report what cannot work before hours of training.
         if found := _problems(point, commands):
             raise UserError(f"{entry.folder.name}, seed {commands.seed}: {found[0]}")
     equal = [_reproduce(point, commands) for point, commands in plans]
@@ -75,10 +75,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _find(name: str, submissions: Path) -> Path:
-    """The folder of an entry.
+    """Find the folder of an entry.
 
     Raises:
-        UserError: There is none; near matches are named.
+        UserError: There is none; the message names close matches.
     """
     for folder in (Path(name), submissions / name):
         if (folder / SUBMISSION).is_file():
@@ -92,7 +92,7 @@ def _find(name: str, submissions: Path) -> Path:
 
 
 def _points(entry: Entry, seed: int | None) -> Sequence[ReadCheckpoint]:
-    """The checkpoints of an entry that are asked for.
+    """The requested checkpoints of an entry.
 
     Raises:
         UserError: The entry has no such seed.
@@ -107,7 +107,7 @@ def _points(entry: Entry, seed: int | None) -> Sequence[ReadCheckpoint]:
 
 
 def _plugins(names: Sequence[str], points: Sequence[ReadCheckpoint]) -> "Mapping[str, Plugin]":
-    """Load the plug-ins of runs; without any, nothing of the trainer is imported.
+    """Load the plug-ins of runs; without any, do not import the trainer.
 
     No other code than that of the logs is run: names and hashes are compared before.
 
@@ -150,7 +150,7 @@ def _commands(point: ReadCheckpoint, train_again: TrainCommandOf, out: str) -> C
 
 
 def _problems(point: ReadCheckpoint, commands: Commands) -> list[str]:
-    """Why the commands of a checkpoint cannot give here what they gave there."""
+    """Why a checkpoint's commands cannot reproduce its results here."""
     found = [commands.reason] if commands.reason else []
     if commands.model is not None and commands.model.startswith("<") and not commands.reason:
         found.append(
@@ -172,7 +172,7 @@ def _problems(point: ReadCheckpoint, commands: Commands) -> list[str]:
 
 
 def _reproduce(point: ReadCheckpoint, commands: Commands) -> bool:
-    """Run the commands of a checkpoint and say what came of it.
+    """Run the commands of a checkpoint and print the outcome.
 
     Returns:
         Whether the weights are equal, or success does not differ on any panel.
@@ -195,7 +195,7 @@ def _reproduce(point: ReadCheckpoint, commands: Commands) -> bool:
 
 
 def _compare_weights(point: ReadCheckpoint, commands: Commands) -> bool:
-    """Say whether the weights are the entry's, and if not, where the logs part."""
+    """Print whether the weights are the entry's, and if not, where the logs diverge."""
     theirs, ours = point.checkpoint.model.sha256, folder_sha256(Path(str(commands.model)))
     if ours == theirs:
         say(f"the weights are identical: SHA-256 {ours}")
@@ -208,7 +208,7 @@ def _compare_weights(point: ReadCheckpoint, commands: Commands) -> bool:
 
 
 def _log_lines(theirs: TrainingLog, ours: TrainingLog) -> list[str]:
-    """Where two logs differ first, their devices, and which versions differ."""
+    """Describe the first difference of two logs, their devices, and differing versions."""
     found = first_difference(theirs, ours)
     lines = [f"first difference of the logs: {found.text}" if found else "the logs are identical"]
     lines.append(f"device: {devices_of(theirs)} (entry), {devices_of(ours)} (here)")
@@ -227,7 +227,7 @@ def _in_turn(names: Iterable[str]) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file that a command reads.
+    """Write a file that a command needs.
 
     Raises:
         UserError: It cannot be written.
@@ -238,19 +238,19 @@ def _write(path: Path, text: str) -> None:
 
 
 def _call(words: Sequence[str], device: object) -> None:
-    """Run one of our own commands in a process of its own, so that nothing is left of it.
+    """Run one of our own commands in a separate process, for a clean state.
 
     Args:
         words: The command.
-        device: What computed the result that the command is to repeat.
+        device: The device that computed the original result.
 
     Raises:
-        UserError: It failed; it has said why.
+        UserError: It failed; it has printed why.
         KeyboardInterrupt: It was stopped.
     """
     say(f"$ {line_on(device, words)}", flush=True)
     program = [sys.executable, "-m", "benchmark.cli", *words[1:]]
-    # The words are checked values of a log, and each is one argument of this program.
+    # The words are validated values from a log, and each is one argument of this program.
     code = subprocess.run(program, env=repeating(device), check=False).returncode  # noqa: S603
     if code in (130, -2):
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""The folder of a training run: one process works on it, and it holds one run."""
+"""The folder of a training run: it holds one run, and one process at a time works on it."""
 
 import contextlib
 import json
@@ -19,17 +19,18 @@ if TYPE_CHECKING:
 
 
 OTHERS: Final = ("run.json", "submission.json", "pyproject.toml", "config.json", ".git")
-"""What a folder has that is something else: an evaluation, an entry, a project, a model."""
+"""Files that mark a folder as something else: an evaluation, an entry, a project, a model."""
 
 
 def refuse_other_files(folder: Path) -> None:
-    """Keep a new run out of a folder that is something else.
+    """Refuse to start a run in a folder that is something else.
 
     Args:
-        folder: Of the run. One that a run has begun in is fine, whatever else it holds.
+        folder: Folder of the run. It is accepted if a run has started in it, whatever else it
+            contains.
 
     Raises:
-        UserError: It is.
+        UserError: It is something else.
     """
     from baselines.tracks.tuning import TUNING
     from baselines.training.checkpoints import LAST
@@ -42,16 +43,16 @@ def refuse_other_files(folder: Path) -> None:
 
 
 def check_folder(training: "TrainingRun", sharded: bool, settled: bool) -> None:
-    """Check, before anything is started, that a run can begin or go on in its folder.
+    """Check, before anything is started, that a run can start or resume in its folder.
 
     Args:
         training: The run.
         sharded: Whether FSDP shards it.
-        settled: Its configuration is final: no learning rate has yet to be tuned.
+        settled: Whether its configuration is final, with no learning rate left to tune.
 
     Raises:
-        UserError: The folder is in use, cannot be written, holds another run, or its checkpoint
-            was written the other way.
+        UserError: The folder is in use, cannot be written, or holds another run; or its checkpoint
+            was written with FSDP and this run has none, or vice versa.
     """
     from baselines.training.checkpoints import check_format
 
@@ -65,10 +66,10 @@ def check_folder(training: "TrainingRun", sharded: bool, settled: bool) -> None:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep other runs off the folder; the main process does.
+    """Lock the folder against other runs, in the main process.
 
     Raises:
-        UserError: Another process is at work on it.
+        UserError: Another process is using it.
     """
     if not is_main():
         yield

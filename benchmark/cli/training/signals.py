@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C of a training run: the first one leaves a checkpoint, a later one ends it."""
+"""SIGTERM and Ctrl-C of a training run: the first one saves a checkpoint, a later one ends it."""
 
 import asyncio
 import contextlib
@@ -14,23 +14,24 @@ if TYPE_CHECKING:
     from baselines.training.trainer import Trainer
 
 SAME_SIGTERM_S: Final = 10.0
-"""Seconds within which a further SIGTERM is the same: launchers and schedulers pass it on, too."""
+"""Seconds within which another SIGTERM counts as the same: launchers and schedulers forward it,
+too."""
 SAME_PRESS_S: Final = 0.5
-"""The same of Ctrl-C, which is pressed again as soon as somebody has read what it did."""
+"""The same for Ctrl-C, which users press again once they have read the message."""
 
 log = logging.getLogger(__name__)
 
 
 class StopSignals:
-    """Handles both signals in an event loop's main task, as a context manager.
+    """A context manager that handles both signals in an event loop's main task.
 
     Before there is a trainer, they cancel the task. With one, the first asks it to stop where it
-    can go on. Python runs the handlers in the main thread as soon as it executes anything there,
-    also while the policy learns and the event loop waits: so somebody who presses Ctrl-C sees at
-    once that it was heard, and a step that hangs can be ended.
+    can be resumed. Python runs the handlers in the main thread as soon as it executes any bytecode
+    there, even while the policy learns and the event loop is blocked. Thus Ctrl-C gets an immediate
+    response, and a step that hangs can be ended.
 
     Attributes:
-        trainer: What is asked to stop; None before it is there.
+        trainer: The trainer to stop; None before there is one.
     """
 
     def __init__(self) -> None:
@@ -39,18 +40,18 @@ class StopSignals:
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        """Handle the signals from now on."""
+        """Install the handlers."""
         task = asyncio.current_task()
         assert task is not None
         self._task, self._loop = task, asyncio.get_running_loop()
-        # Not in another thread, which gets none.
+        # Not in another thread, which receives no signals.
         with contextlib.suppress(ValueError):
             for number in (signal.SIGTERM, signal.SIGINT):
                 self._before[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give the signals back to whoever had them."""
+        """Restore the previous handlers."""
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
@@ -64,7 +65,7 @@ class StopSignals:
                 log.warning("stopping, with a checkpoint; to stop at once, ask again")
             self._loop.call_soon_threadsafe(self.trainer.stop)
             return
-        # A launcher passes Ctrl-C on, too.
+        # A launcher forwards Ctrl-C, too.
         pressed = number == signal.SIGINT and process_count() == 1
         if time.monotonic() - self._asked > (SAME_PRESS_S if pressed else SAME_SIGTERM_S):
             raise KeyboardInterrupt

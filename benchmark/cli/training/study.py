@@ -1,4 +1,4 @@
-"""`arlarena-bench study`: do the runs of a study file, show their state, write their pages."""
+"""`arlarena-bench study`: make the runs of a study file, show their state, write their pages."""
 
 import argparse
 import json
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from baselines.study.workspace import StudySetting, Survey
 
 CLAIMS = "claims.yaml"
-"""Claims to judge, beside the study file."""
+"""File of claims to judge, next to the study file."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not results.is_dir() and (results.exists() or arguments.action == "page"):
         raise UserError(f"--results {results} is not a folder")
     if arguments.action == "page" and _are_shipped(results):
-        # Pages of the shipped results show the shipped study, whatever is added to it.
+        # Pages of the shipped results include the shipped study, whatever is added to it.
         cells = tuple(dict.fromkeys((*cells, *cells_of(read_study(TABLE)))))
     gpus = _gpus(arguments) if arguments.action == "run" else NO_GPUS
     unread: dict[str, str] = {}
@@ -60,11 +60,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _gpus(arguments: argparse.Namespace) -> "GpuSlots":
-    """The GPUs of the runs.
+    """Assign GPUs to the runs.
 
     Raises:
-        UserError: There are fewer than asked for, options contradict each other, or vLLM is
-            missing.
+        UserError: There are too few GPUs, options conflict, or vLLM is missing.
     """
     from baselines.launch.plan import visible_gpus
     from baselines.launch.slots import deal_gpus
@@ -82,10 +81,10 @@ def _gpus(arguments: argparse.Namespace) -> "GpuSlots":
 
 
 def _check_on_gpus(cells: "tuple[Cell, ...]", setting: "StudySetting") -> None:
-    """Refuse runs that `train` would refuse on these GPUs, before any is begun.
+    """Refuse runs that `train` would refuse on these GPUs, before any has started.
 
     Raises:
-        UserError: There are some; all of them were named.
+        UserError: `train` would refuse some; each has been printed with its reason.
     """
     from baselines.study.schema import INIT
     from benchmark.cli.main import parse
@@ -114,7 +113,7 @@ def _check_on_gpus(cells: "tuple[Cell, ...]", setting: "StudySetting") -> None:
 
 
 def _are_shipped(results: Path) -> bool:
-    """Whether these are the results of this repository."""
+    """Whether these are the results shipped with this repository."""
     from baselines.tracks.registry import RESULTS
 
     return results.resolve() == RESULTS.resolve()
@@ -178,7 +177,7 @@ def _left(
     if not missing:
         return "nothing left to do"
     if at.gpus.gpus:
-        # What is measured is processor time, most of it of runs without a GPU.
+        # CPU time is what was measured, mostly for runs without a GPU.
         return f"{len(missing)} left"
     minutes = {name: pin.cpu_minutes for name, pin in read_index().items()}
     return estimate(missing, done, at.current_tracks, minutes, at.custom).text(at.jobs)
@@ -262,7 +261,7 @@ def _page(arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
         claims = TABLE.with_name(CLAIMS)
     if arguments.claims and not claims.exists():
         raise UserError(f"--claims {claims} does not exist")
-    # A track has one page: what another study has finished on it is there, too.
+    # A track has only one page, which includes results of other studies.
     others = (
         cell for track in setting.current_tracks for cell in cells_there(setting.results, track)
     )

@@ -34,11 +34,11 @@ _REPEAT = (
 
 
 def title(training: "TrainingRun", arguments: argparse.Namespace, engine: str) -> str:
-    """What is run, in a line.
+    """Describe the run on one line.
 
     Args:
         training: The run.
-        arguments: Of the command.
+        arguments: Options of the command.
         engine: The engine's kind.
     """
     facts = [
@@ -56,11 +56,11 @@ def title(training: "TrainingRun", arguments: argparse.Namespace, engine: str) -
 
 
 def config_text(training: "TrainingRun", arguments: argparse.Namespace, engine: str) -> str:
-    """The resolved configuration as YAML, and as comments above it how the run is repeated.
+    """The resolved configuration as YAML, under comments on how to repeat the run.
 
     Args:
         training: The run.
-        arguments: Of the command.
+        arguments: Options of the command.
         engine: The engine's kind.
     """
     command = shlex.join(recorded_command(sys.argv))
@@ -77,7 +77,7 @@ def config_text(training: "TrainingRun", arguments: argparse.Namespace, engine: 
         f"versions: {found}",
         *_REPEAT,
     ]
-    # What a comment is made of must not end it.
+    # The contents of a comment must not end it.
     comments = "".join(f"# {printable(line)}\n" for line in head)
     return comments + yaml.safe_dump(training.configuration, sort_keys=False)
 
@@ -85,12 +85,12 @@ def config_text(training: "TrainingRun", arguments: argparse.Namespace, engine: 
 def closing_lines(
     training: "TrainingRun", arguments: argparse.Namespace, of_tasks: Sequence[str]
 ) -> list[str]:
-    """How a run ended: its last success beside the init's, its best, and how to evaluate its model.
+    """How a run ended: its last and best success next to the init's, and how to evaluate its model.
 
     Args:
         training: The run, whose log is in its folder.
-        arguments: Of the command.
-        of_tasks: The settings of tasks among them.
+        arguments: Options of the command.
+        of_tasks: The task settings among them.
 
     Raises:
         UserError: The log cannot be read.
@@ -119,14 +119,14 @@ def closing_lines(
 
 
 def _place(arguments: argparse.Namespace) -> str:
-    """What the run is on, for people."""
+    """The track or scale of the run, for people."""
     if arguments.track is not None:
         return f"track {arguments.track}"
     return f"scale {arguments.scale or DEFAULT_SCALE}"
 
 
 def _pinned(training: "TrainingRun", arguments: argparse.Namespace) -> str:
-    """What the run is on, and whether it is a run of that track."""
+    """The track or scale of the run, with the track's hash unless the run is open."""
     if training.track is not None:
         return f"track: {training.track.name}, SHA-256 {training.track.sha256}"
     return _place(arguments).replace(" ", ": ", 1) + (", open" if arguments.track else "")
@@ -140,13 +140,13 @@ def _identity(model: ModelIdentity) -> str:
 
 
 def _best(validations: Mapping[int, Sequence[Validation]]) -> int | None:
-    """The update whose model is kept as the best: the first of the highest mean success."""
+    """The update of the best model: the first with the highest mean success."""
     means = {at: sum(line.success for line in of) / len(of) for at, of in validations.items()}
     return max(means, key=lambda at: (means[at], -at), default=None)
 
 
 def _compared(what: str, update: int, validations: Mapping[int, Sequence[Validation]]) -> str:
-    """Success after an update, with its interval, and the init's."""
+    """Success after an update, with its interval, next to the init's."""
     before = {line.panel: line for line in validations.get(0, ())}
     rates = [
         f"{line.panel} {_rate(line)}"
@@ -157,7 +157,7 @@ def _compared(what: str, update: int, validations: Mapping[int, Sequence[Validat
 
 
 def _loss(log: TrainingLog) -> str:
-    """That a run has collapsed or halved, as the end of a line; empty if it has not."""
+    """A collapse or halving of a run, as the end of a line; empty without either."""
     if (update := collapsed_at(log)) is not None:
         return f"; collapsed at update {update:,}"
     late = [panel.partition(".")[0] or "the mean" for panel in halved_on(run_curves_of(log))]
@@ -172,7 +172,7 @@ def _rate(line: Validation) -> str:
 def _eval_command(
     training: "TrainingRun", arguments: argparse.Namespace, of_tasks: Sequence[str], model: str
 ) -> tuple[str, ...]:
-    """The command that plays what was validated, under the same protocol."""
+    """The command that evaluates on the validation panels, under the same protocol."""
     from baselines.training.validation import (
         chosen_settings,
         validation_options,
@@ -183,7 +183,7 @@ def _eval_command(
     protocols = [planned.protocol for planned in plan.panels]
     panels = [f"{task_word(one.task)}/{one.panel}" for one in protocols]
     options: list[str] = []
-    # A track's own are not the user's.
+    # Settings of a track are not the user's.
     settings = list(dict.fromkeys([*chosen_settings(plan), *of_tasks]))
     for name, values in (("--set", settings), ("--data", arguments.data)):
         options += [part for value in values for part in (name, value)]

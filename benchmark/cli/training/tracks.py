@@ -20,7 +20,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command.
 
     Returns:
-        1 if a track cannot be used: the others are listed all the same.
+        1 if a track cannot be used; the others are listed all the same.
     """
     from baselines.tracks.registry import load_track, read_index
 
@@ -71,7 +71,7 @@ def _list(tracks: Sequence[tuple[Track, float | None]]) -> None:
 
 
 def _show(track: Track, minutes: float | None, as_json: bool) -> None:
-    """Print all that a track pins, and the finished runs of the repository's study."""
+    """Print everything that a track pins, and the finished runs of the repository's study."""
     trained = _trained(track)
     if as_json:
         facts = _facts(track, minutes)
@@ -107,7 +107,7 @@ def _show(track: Track, minutes: float | None, as_json: bool) -> None:
 
 
 def _with_settings(track: Track) -> Callable[[str], str]:
-    """How a task of a track is written: with its settings, if it has any."""
+    """Format a task of a track with its settings, if any."""
 
     def text(task: str) -> str:
         chosen = [f"{name}={value}" for name, value in track.task_settings.get(task, {}).items()]
@@ -117,7 +117,7 @@ def _with_settings(track: Track) -> Callable[[str], str]:
 
 
 def _trained(track: Track) -> dict[str, list[int]]:
-    """Seeds with results in this repository, by recipe."""
+    """Seeds that have results in this repository, by recipe."""
     from baselines.study.cells import cells_there
     from baselines.study.schema import INIT
     from baselines.tracks.registry import RESULTS

@@ -75,15 +75,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """A run as its command line asks for it; nothing is loaded or started.
+    """A run as its command line specifies it; nothing is loaded or started yet.
 
     Attributes:
         training: The run.
-        track: That it is on, also where settings make it an open run; None without.
-        origin: Where its learning rate is from, on a track (see `track_config`).
-        plan: Who does what with --gpus; None without.
-        arguments: As the trainer's processes get them.
-        processes: That train.
+        track: The named track, even if settings make the run an open one; None without a track.
+        origin: Origin of its learning rate on a track (see `track_config`).
+        plan: Roles of the GPUs with --gpus; None without.
+        arguments: The options of the trainer's processes.
+        processes: Number of training processes.
     """
 
     training: "TrainingRun"
@@ -95,10 +95,10 @@ class PlannedRun:
 
 
 def plan_run(arguments: argparse.Namespace) -> PlannedRun:
-    """Find what a command line names, and divide the GPUs; of `train` and of `doctor`.
+    """Resolve a command line, and assign the GPUs; for `train` and `doctor`.
 
     Raises:
-        UserError: Something is unknown or missing, or options contradict each other.
+        UserError: Something is unknown or missing, or options conflict.
     """
     from baselines.algorithms.plugins import load_plugins
     from baselines.config.layers import RECIPES, names
@@ -199,7 +199,7 @@ def _open_run(arguments: argparse.Namespace) -> "tuple[TrainingRun, None]":
 
 
 def _track_run(arguments: argparse.Namespace, track: Track) -> "tuple[TrainingRun, str | None]":
-    """The run of a recipe on a track, and where its learning rate is from (see `track_config`)."""
+    """The run of a recipe on a track, and the origin of its learning rate (see `track_config`)."""
     own, of_tasks = split_settings(arguments, track.tasks)
     results = None if arguments.results is None else Path(arguments.results)
     config, origin = track_config(track, arguments.recipe, own, results)
@@ -239,7 +239,7 @@ def _run_of(
 
 
 def _train(training: "TrainingRun", arguments: argparse.Namespace) -> str | None:
-    """Make all updates that are left; why training stopped early, if it did."""
+    """Make all remaining updates; return why training stopped early, if it did."""
     kind = choose_kind(engine_options(training, arguments))
     content = config_text(training, arguments, kind)
     try:
@@ -262,7 +262,7 @@ def _train(training: "TrainingRun", arguments: argparse.Namespace) -> str | None
 
 
 def _close(training: "TrainingRun", arguments: argparse.Namespace, reason: str | None) -> int:
-    """Say how the run ended; the main process does."""
+    """Print how the run ended, in the main process."""
     if not is_main():
         return 0
     if reason is not None:
@@ -271,14 +271,14 @@ def _close(training: "TrainingRun", arguments: argparse.Namespace, reason: str |
     for line in closing_lines(training, arguments, of_tasks):
         say(line)
     if (last := training.folder / "last").is_dir():
-        # The same run made elsewhere is told from this one by it.
+        # The hash distinguishes repetitions of the run on other machines.
         say(f"weights of last: SHA-256 {folder_sha256(last)}")
     say(f"log and checkpoints: {training.folder}")
     return 0
 
 
 def _note(text: str) -> None:
-    """Say something beside the output; the main process does."""
+    """Print a note to stderr, in the main process."""
     if is_main():
         say(text, file=sys.stderr, flush=True)
 
@@ -286,7 +286,7 @@ def _note(text: str) -> None:
 def _view(
     training: "TrainingRun", earlier: Sequence[Mapping[str, Any]], name: str
 ) -> contextlib.AbstractContextManager["LiveView | None"]:
-    """The view of the run; the main process has one."""
+    """The live view of the run, in the main process."""
     from baselines.training.terminal_view import LiveView
 
     if not is_main():
@@ -302,7 +302,7 @@ async def _run(
     from baselines.training.trainer import Trainer
 
     if process_count() > 1:
-        # A launcher that is killed cannot end its processes.
+        # A killed launcher cannot end its processes.
         end_with(os.getppid())
     accelerator = make_accelerator(training)
     watch = TrainingCallbacks() if view is None else TrainingCallbacks(view.line, view.phase)
@@ -329,7 +329,7 @@ def _folder(arguments: argparse.Namespace, init: ModelSource) -> Path:
     where = arguments.track or f"{name}-{Path(arguments.scale or DEFAULT_SCALE).stem}"
     folder = f"train-{Path(arguments.recipe).stem}-{where}-s{arguments.seed}"
     chosen = [*arguments.set, *template_setting(arguments)]
-    if chosen:  # else every run of a sweep would have the same folder
+    if chosen:  # else all runs of a sweep would have the same folder
         folder += f"-{sha256_text(' '.join(sorted(chosen)))[:8]}"
     return Path("runs") / folder
 
@@ -341,7 +341,7 @@ def _dry_run(training: "TrainingRun", arguments: argparse.Namespace, tuning: Tun
 
     say(yaml.safe_dump(training.configuration, sort_keys=False), end="")
     accelerator = make_accelerator(training)
-    # Before anything is loaded that may not fit.
+    # Before loading anything that may not fit.
     layout = replace(launched(training, arguments), sharded=is_sharded(accelerator))
     say(f"\n{computed(training, layout)}", flush=True)
 
