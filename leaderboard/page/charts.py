@@ -1,9 +1,8 @@
-"""The page's figures as Vega-Lite, which Gradio's plot draws in the browser.
+"""The page's figures in Vega-Lite, which Gradio's plot component draws in the browser.
 
-Gradio brings Vega with it (235 kB packed; plotly would be 1,365 kB), so a figure is its
-specification: data, marks and axes. Colors are the style sheet's own, light or dark, and so are
-fonts; a point leads to its entry, and what is under the pointer says what it is. Beside every
-figure the page has the same numbers as text.
+Gradio includes Vega (235 kB compressed; plotly would be 1,365 kB), so a figure is only its
+specification: data, marks and axes. Colors, light or dark, and fonts come from the style sheet; a
+point links to its entry and has a tooltip. The page also shows the numbers of every figure as text.
 
 Format: https://vega.github.io/vega-lite/docs/.
 """
@@ -18,7 +17,7 @@ from leaderboard.page.methods import METHODS
 
 Spec = dict[str, Any]
 Value = dict[str, str]
-"""What Gradio's plot gets."""
+"""Value of Gradio's plot component."""
 
 INK: Final = "var(--lb-ink)"
 SOFT: Final = "var(--lb-soft)"
@@ -37,7 +36,7 @@ _CONFIG: Final[Spec] = {
     "axisX": {"grid": False, "domain": True, "ticks": True, "tickCount": 8},
     "legend": {
         "labelColor": INK, "labelFontSize": 13, "labelLimit": 260, "title": None, "orient": "top",
-        # One line of all names would be cut off where a figure is narrow.
+        # A single line of all names would be cut off in a narrow figure.
         "columns": 3,
         "symbolStrokeWidth": 3, "symbolOpacity": 1,
     },
@@ -48,11 +47,11 @@ _CONFIG: Final[Spec] = {
 
 
 def value_of(spec: Mapping[str, Any], said: str) -> Value:
-    """What Gradio's plot is given for a figure.
+    """Convert a figure to the value of Gradio's plot component.
 
     Args:
         spec: The figure.
-        said: What it shows, in words, for those who do not see it.
+        said: Description of what it shows, for screen readers.
     """
     layers = [layer for layer in spec.get("layer", ()) if layer.get("data") != {"values": []}]
     spec = {**spec, "layer": layers} if layers else spec
@@ -60,7 +59,7 @@ def value_of(spec: Mapping[str, Any], said: str) -> Value:
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
         "description": said,
         "config": _CONFIG,
-        # Text stays text, and colors follow the page's.
+        # Keep text as text, and colors as references to the page's.
         "usermeta": {
             "embedOptions": {"renderer": "svg", "actions": False, "loader": {"target": "_self"}}
         },
@@ -70,7 +69,7 @@ def value_of(spec: Mapping[str, Any], said: str) -> Value:
 
 
 def _rounded(value: Any) -> Any:
-    """The same with numbers of five digits: a figure is not wider, and a page a third as long."""
+    """Round numbers to five digits, enough for a figure, which cuts the page to a third."""
     if isinstance(value, float):
         return float(f"{value:.5g}")
     if isinstance(value, dict):
@@ -81,7 +80,7 @@ def _rounded(value: Any) -> Any:
 NOTHING: Final = value_of(
     {
         "data": {"values": []},
-        # Without it a screen reader would be told of marks that are not there.
+        # Otherwise a screen reader would announce marks that do not exist.
         "mark": {"type": "point", "aria": False},
         "width": 1,
         "height": 1,
@@ -96,10 +95,10 @@ def color_of(recipe: str) -> str:
 
 
 def by_recipe(recipes: Sequence[str]) -> Spec:
-    """The color channel of a figure whose marks are recipes."""
+    """The color channel of a figure with one mark per recipe."""
     domain = list(dict.fromkeys(recipes))
     scale = {"domain": domain, "range": [color_of(recipe) for recipe in domain]}
-    # Of our own methods alone: a foreign text is not part of an expression.
+    # Only for our own methods: untrusted text must not become part of an expression.
     names = {recipe: METHODS[recipe].title for recipe in domain if recipe in METHODS}
     shown: Spec = {"field": "recipe", "type": "nominal", "scale": scale}
     by_name = {"labelExpr": f"({json.dumps(names)})[datum.label] || datum.label"}
@@ -107,26 +106,26 @@ def by_recipe(recipes: Sequence[str]) -> Spec:
 
 
 def unit_of(unit: str) -> str:
-    """A unit behind a title; nothing for what has none."""
+    """A unit to append to a title; empty if there is none."""
     shown = {"share": " (%)", "nats": " (nats)"}
     return shown.get(unit, "" if unit in ("", "ratio", "norm") else f" ({unit})")
 
 
 def quantity(field: str, title: str, **more: Any) -> Spec:
-    """A channel of numbers."""
+    """A channel for numbers."""
     return {"field": field, "type": "quantitative", "title": title, **more}
 
 
 def spread_labels(heights: Sequence[float], gap: float, top: float = math.inf) -> list[float]:
-    """Where labels stand so that none lies on another, each as near to its place as it can be.
+    """Heights for labels without overlap, each as close to its desired height as possible.
 
     Args:
-        heights: Where they would stand, in any unit.
-        gap: The least distance of two.
-        top: None stands higher.
+        heights: The desired heights, in any unit.
+        gap: Minimum distance between two labels.
+        top: Maximum height.
     """
     order = sorted(range(len(heights)), key=heights.__getitem__)
-    # Isotonic regression: blocks of labels that touch stand around their common middle.
+    # Isotonic regression: blocks of touching labels are centered on their common mean.
     blocks: list[tuple[float, int]] = []
     for place, index in enumerate(order):
         total, count = heights[index] - place * gap, 1
@@ -142,11 +141,11 @@ def spread_labels(heights: Sequence[float], gap: float, top: float = math.inf) -
 
 
 Box = tuple[float, float, float]
-"""Where a label would stand: its left and right end, and its height."""
+"""Desired position of a label: left end, right end, and height."""
 
 
 def spread_near_labels(boxes: Sequence[Box], gap: float, top: float = math.inf) -> list[float]:
-    """Heights of labels: those that share a place from left to right are spread."""
+    """Heights for labels, in which those that overlap horizontally are spread."""
     groups: list[list[int]] = []
     reached = -math.inf
     for index in sorted(range(len(boxes)), key=lambda index: boxes[index]):
@@ -164,16 +163,16 @@ def spread_near_labels(boxes: Sequence[Box], gap: float, top: float = math.inf) 
 
 
 def tooltip(fields: Mapping[str, str]) -> list[Spec]:
-    """What is said under the pointer: titles by the names of fields."""
+    """A tooltip with a title for each of the given fields."""
     return [{"field": name, "title": title} for name, title in fields.items()]
 
 
 def error_bars(rows: Sequence[Mapping[str, Any]], title: str, said: str = "") -> Value:
-    """Estimates below each other, each with its interval and what it is the mean of.
+    """Draw a list of estimates, each with its interval and the values of which it is the mean.
 
     Args:
         rows: `label`, `value`, `low`, `high`, `note`, and `parts`, a list; all in `title`'s unit.
-        title: What the axis shows.
+        title: Title of the axis.
         said: See `value_of`.
     """
     data = [{name: value for name, value in row.items() if name != "parts"} for row in rows]
@@ -201,9 +200,9 @@ def error_bars(rows: Sequence[Mapping[str, Any]], title: str, said: str = "") ->
     rule = {"type": "rule", "strokeDash": [3, 3], "color": SOFT}
     layers.insert(0, {"data": {"values": [{"at": 0}]}, "mark": rule,
                       "encoding": {"x": quantity("at", title)}})  # fmt: skip
-    # Names stand above the bars: beside them a phone would have no room left for the bars.
+    # Names are above the bars: next to them, a phone would have no space left for the bars.
     text: Spec = {"type": "text", "align": "left", "dy": -14, "limit": 330}
-    # The line of no difference runs through them: the page's color parts it.
+    # The zero line runs through the names, so outline them in the page's color.
     for mark in (text | {"stroke": PAGE, "strokeWidth": 5, "aria": False}, text):
         layers.append({"mark": mark, "encoding": {"x": {"value": 0}, "text": {"field": "label"}}})
     for layer in layers:

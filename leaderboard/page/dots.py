@@ -1,7 +1,7 @@
-"""Methods as rows of dots: one number of every entry, with its seeds, on one axis.
+"""Dot plots of methods: one metric of every entry, with its seeds, on one axis.
 
-A method is a row, and each of its tracks a lane of that row, with a shape and a tone that differ
-for the first six tracks: hues would not do for as many methods as a board has.
+A method is a row, and each of its tracks a lane in that row. The first six tracks differ in shape
+and tone: there are not enough hues for all methods of a board.
 """
 
 from collections import Counter
@@ -15,41 +15,41 @@ from leaderboard.table import cells
 from tasks.texts import counted, cut_middle
 
 MOST_ROWS: Final = 24
-"""Rows of a figure: more are neither read nor drawn at once."""
+"""Maximum number of rows of a figure: more would be hard to read and slow to draw."""
 _LANE: Final = 13
-"""Pixels of a track within a row, and between two rows."""
+"""Height in pixels of a track's lane, and of the space between two rows."""
 _LEGEND_WIDTH: Final = 270
-"""Pixels that a phone has for the names of tracks."""
+"""Width in pixels that a phone has for the names of tracks."""
 _LONGEST: Final = 18
 _LIMIT: Final = 132
-"""Characters of a row's name, and pixels, in which a number behind it has room, too."""
+"""Maximum length of a row's name in characters and in pixels, including a number after it."""
 _BAD: Final = "var(--lb-bad)"
 _LOOKS: Final = (
     ("circle", "var(--lb-accent)"), ("diamond", charts.INK), ("square", charts.SOFT),
     ("triangle-up", charts.SOFT), ("triangle-down", charts.SOFT), ("triangle-right", charts.SOFT),
 )  # fmt: skip
-"""Shapes and tones of tracks. None is red: that is a collapse."""
+"""Shapes and tones of tracks. None is red, which marks a collapse."""
 _CROSS: Final = "M-0.6,-0.6L0.6,0.6M-0.6,0.6L0.6,-0.6"
 
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """An entry in the figure; numbers are in the unit of the axis.
+    """An entry in the figure; numbers are in the axis's unit.
 
     Attributes:
         method: Its recipe, as `BoardRow.method`.
-        track: What its track is called; tracks share the rows of their methods.
+        track: Name of its track; tracks share the rows of their methods.
         name: The entry's name.
-        href: Where it leads.
-        value: Where the dot stands; None has no place on the axis.
+        href: Target of its link.
+        value: Position of the dot; None if it cannot be drawn on the axis.
         shown: The value as text.
-        end: What stands at the row's end.
-        is_bad: Whether that is a warning.
+        end: Text at the row's end.
+        is_bad: Whether that text is a warning.
         low: Lower end of the interval; None without one.
         high: Upper end.
-        start: The init's number; None where it is not known.
-        seeds: The number of each seed, and whether it collapsed.
-        told: Further facts under the pointer, by their titles.
+        start: The init's value; None if unknown.
+        seeds: The value of each seed, and whether it collapsed.
+        told: Further facts for the tooltip, by title.
     """
 
     method: str
@@ -70,14 +70,14 @@ class Dot:
 def dot_plot(
     dots: Sequence[Dot], title: str, axis: charts.Spec, head: str = "", about: str = ""
 ) -> charts.Value:
-    """The figure.
+    """Draw the figure.
 
     Args:
-        dots: All entries; rows stand in the order in which their methods come first.
-        title: What the axis shows.
-        axis: More of the axis' channel, such as its scale.
-        head: What the value is called under the pointer.
-        about: What else there is to say of how it is read.
+        dots: All entries; rows are in the order in which their methods first occur.
+        title: Title of the axis.
+        axis: Further properties of the axis channel, such as its scale.
+        head: Name of the value in the tooltip.
+        about: Further explanation of the figure.
     """
     rows = _rows(dots)
     shown = list(dict.fromkeys(rows))
@@ -103,7 +103,7 @@ def dot_plot(
 
 
 def _read_as(dots: Sequence[Dot], about: str) -> list[str]:
-    """How the figure is read, in lines that a phone has room for."""
+    """Explain the figure, in lines short enough for a phone."""
     bars = any(dot.low is not None for dot in dots)
     seeds = [fallen for dot in dots for _, fallen in dot.seeds]
     start = any(dot.start is not None for dot in dots)
@@ -119,9 +119,9 @@ def _read_as(dots: Sequence[Dot], about: str) -> list[str]:
 
 
 def _rows(dots: Sequence[Dot]) -> list[str]:
-    """The row of each entry: its method, or its own name where its method has several on a track.
+    """The row of each entry: its method, or its own name if a track has several of its method.
 
-    Names that are still the same are numbered: two entries never share a line.
+    Remaining duplicates are numbered, so that two entries never share a line.
     """
     lines = Counter((dot.method, dot.track) for dot in dots)
     several = {method for (method, _), count in lines.items() if count > 1}
@@ -140,7 +140,7 @@ def _rows(dots: Sequence[Dot]) -> list[str]:
 
 
 def _lanes(places: Sequence[tuple[int, int]]) -> dict[tuple[int, int], int]:
-    """The lanes of entries by row and track: one for each, and an empty one between two rows."""
+    """The lanes of entries by row and track, with an empty lane between two rows."""
     order = sorted(places)
     return {at: lane + at[0] for lane, at in enumerate(order)}
 
@@ -160,10 +160,10 @@ def _datum(dot: Dot, row: str, lane: int) -> charts.Spec:
 
 
 def _channels(lanes: int, tracks: Sequence[str], title: str, axis: charts.Spec) -> dict[str, Any]:
-    """Lanes, looks of tracks, and the axis."""
+    """Encodings of the lanes, the styles of tracks, and the axis."""
     looks = [_LOOKS[min(place, len(_LOOKS) - 1)] for place in range(len(tracks))]
     track = {"field": "track", "type": "nominal"}
-    # As many beside each other as a phone has room for.
+    # As many columns as fit on a phone.
     columns = max(1, min(3, _LEGEND_WIDTH // (7 * max(map(len, tracks)) + 26)))
     looked = {"symbolSize": 80, "symbolStrokeWidth": 0, "columns": columns}
     legend = {"legend": looked if len(tracks) > 1 else None}
@@ -198,7 +198,7 @@ def _layers(
         for value, fallen in dot.seeds
         if not fallen
     ]
-    # They can lie on the dot, and then say what it says.
+    # A cross may cover the dot, so it gets the same tooltip.
     crosses = [
         each | {"seed": value} for dot, each in both for value, fallen in dot.seeds if fallen
     ]

@@ -1,4 +1,4 @@
-"""What happens when a control of the page is used or a link is followed, as plain functions."""
+"""Handles events of the page's controls and links, as plain functions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,17 +23,19 @@ FOLLOWING: Final = ("entries", "first", "second")
 
 @dataclass(frozen=True, slots=True)
 class TabPart:
-    """One tab. It is drawn when it is opened: a page with all of them would be a megabyte.
+    """One tab. It is drawn when it is opened: a page with all tabs would be a megabyte.
 
     Attributes:
-        tab: Its name.
-        opened_by: Gradio's tab.
-        drawn_for: Holds the state of the controls that the contents were drawn for, as a query.
-        controls: Its controls, by their names in `State`.
-        contents: What is redrawn when one of them is used, and how.
-        slow: Which of the contents are not whole yet, since it may take seconds, and what draws all
-            of them: by an event of its own, so that nothing waits.
-        reusable: How many of the first contents depend only on the fields in `reusable_by`: a
+        tab: Name of the tab.
+        opened_by: The Gradio tab.
+        drawn_for: Hidden field with the controls' state for which the contents were drawn, as a
+            query.
+        controls: Its controls, by their field names in `State`.
+        contents: Components that are redrawn when a control is used, and the functions that draw
+            them.
+        slow: Contents that are incomplete at first because they may take seconds, and the functions
+            that draw them completely, in a separate event so that nothing has to wait.
+        reusable: Number of leading contents that depend only on the fields in `reusable_by`: a
             search or a sort does not redraw them.
         reusable_by: Names of these fields, which are controls.
         followed: Where entries follow the task and the track that are chosen on the board: holds
@@ -51,12 +53,12 @@ class TabPart:
     followed: gr.Textbox | None = None
 
     def reusable_state(self, state: State) -> State:
-        """The part of a state that the reusable contents depend on."""
+        """The part of a state on which the reusable contents depend."""
         known = {name: getattr(state, name) for name in self.reusable_by}
         return State(tab=state.tab, protocol=state.protocol, **known)
 
     def drawn(self, state: State, start: int = 0) -> list[Any]:
-        """The contents from one of them on."""
+        """Draw the contents from index `start` on."""
         shared = self.reusable_state(state)
         return [
             draw(shared if place < self.reusable else state)
@@ -67,18 +69,18 @@ class TabPart:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """All that events read and write.
+    """Everything that event handlers read and write.
 
     Attributes:
-        board: What is shown.
+        board: The board.
         parts: The tabs.
-        tabs: Which tab is open.
-        notice: Says what a link has asked for in vain.
-        protocol: Which protocol is shown.
-        task: Holds the panels that were asked for last: a tab that was never open does not know
-            yet what its own choice was set to.
-        shown: Holds the name of the protocol that the controls belong to. While it differs from
-            `protocol`, the answer to a choice of protocol is under way.
+        tabs: The tab selection.
+        notice: Message about values in a link that are not on the board.
+        protocol: The protocol selection.
+        task: Hidden field with the last selected panels: a tab that was never open does not know
+            yet what its own selection was set to.
+        shown: Hidden field with the name of the protocol that the controls belong to. While it
+            differs from `protocol`, the response to a change of protocol is pending.
     """
 
     board: Board
@@ -91,14 +93,15 @@ class Page:
 
     @property
     def event(self) -> dict[str, Any]:
-        """How every event is set up."""
+        """Options of every event."""
         return {
-            # Answered at once, and under no name that programs could call.
+            # Respond immediately, and do not expose the event in the API.
             "queue": False,
             "api_visibility": "private",
             "show_progress": "hidden",
-            # Gradio copies whatever shows progress, with all of its choices, twice an event, even
-            # where progress is hidden: by default all that any event has changed so far.
+            # Gradio copies all components that show progress, with their choices, twice per event,
+            # even if progress is hidden. By default these are all that any event has changed so
+            # far.
             "show_progress_on": self.task,
         }
 
@@ -125,44 +128,44 @@ class Page:
 
     @property
     def slow(self) -> list[gr.HTML]:
-        """What is asked for once more when it is shown."""
+        """Contents that are requested again once they are shown."""
         return [component for part in self.parts for component, _ in part.slow]
 
 
 def key_of(board: Board, part: TabPart, state: State) -> str:
-    """The query of a tab by its controls alone: what `TabPart.drawn_for` holds."""
+    """The query of a tab for its controls alone, as in `TabPart.drawn_for`."""
     asked = {name: getattr(state, name) for name in part.controls}
     return query_of(open_query(board, asked | {"tab": part.tab, "protocol": state.protocol}).state)
 
 
 def on_control(page: Page, part: TabPart, protocol: str, *values: Any, start: int = 0) -> list[Any]:
-    """A control of a tab was used: redraw the tab.
+    """Redraw a tab after one of its controls was used.
 
     Args:
         page: The page.
         part: The tab.
-        protocol: Name of the protocol that is shown.
-        values: Of all of its controls, in order.
-        start: The first of its contents that is drawn.
+        protocol: Name of the current protocol.
+        values: Values of all its controls, in order.
+        start: Index of the first content to draw.
 
     Returns:
-        What was drawn for, and the contents.
+        The query for which the tab was drawn, and the contents.
     """
     asked = dict(zip(part.controls, values, strict=True))
-    # Nothing is filled in: what was cleared is empty.
+    # No defaults here: a cleared selection stays empty.
     state = open_query(page.board, asked | {"tab": part.tab, "protocol": protocol}).state
     return [query_of(state), *part.drawn(state, start)]
 
 
 def on_panels(page: Page, part: TabPart, others: int, protocol: str, *values: Any) -> list[Any]:
-    """Panels were chosen in a tab: the others choose them too, and are drawn when they are opened.
+    """Redraw a tab after panels were selected; others get the selection and are drawn when opened.
 
     Args:
         page: The page.
         part: The tab.
-        others: How many other tabs have a choice of panels.
-        protocol: Name of the protocol that is shown.
-        values: Of all of the tab's controls, in order.
+        others: Number of other tabs with a selection of panels.
+        protocol: Name of the current protocol.
+        values: Values of all of the tab's controls, in order.
     """
     panels = dict(zip(part.controls, values, strict=True))["panels"]
     return [*on_control(page, part, protocol, *values), panels, *[panels] * others]
@@ -177,19 +180,19 @@ def on_tab(
     drawn_for: str,
     *values: Any,
 ) -> list[Any]:
-    """A tab was opened: draw it, unless it shows what its controls say already.
+    """Draw a tab when it is opened, unless its contents already match its controls.
 
-    While another protocol was chosen and its controls have not come, what they say is of the old
-    one: the tab is drawn as they will be.
+    While a change of protocol is pending, the controls still hold the old protocol's values: the
+    tab is drawn for the values that they will have.
 
     Args:
         page: The page.
         part: The tab.
-        protocol: Name of the protocol that is chosen.
-        shown: Name of the one that the controls belong to.
-        task: The panels that were asked for last, in any tab; empty for none.
-        drawn_for: What it was drawn for.
-        values: Of all of its controls, in order.
+        protocol: Name of the selected protocol.
+        shown: Name of the protocol that the controls belong to.
+        task: The panels last selected in any tab; empty for none.
+        drawn_for: Query for which it was drawn.
+        values: Values of all its controls, in order.
     """
     if shown != protocol:
         state = filled(page.board, open_query(page.board, _first(part, protocol)).state)
@@ -255,7 +258,7 @@ def on_link(
     task: str = "",
     track: str | None = "",
 ) -> Updates:
-    """A link was followed, from outside or within: show what it asks for.
+    """Show what a link requests, whether from outside or within the page.
 
     Args:
         page: The page.
@@ -267,7 +270,7 @@ def on_link(
         track: The track that was chosen on the board; empty for all.
 
     Returns:
-        What changes; what is not in it stays as it is.
+        The components to update.
     """
     if not asked:
         return {page.notice: gr.skip()}
@@ -310,13 +313,13 @@ def on_link(
 
 
 def on_protocol(page: Page, protocol: str, tab: str | None) -> Updates:
-    """Another protocol was chosen: draw the open tab for it, and set the controls of all.
+    """Draw the open tab for a newly selected protocol, and set all controls.
 
-    Which tab is open and what the choice says is left alone: the visitor may have gone on.
+    The tab and protocol selections are not changed, because the visitor may have moved on.
 
     Args:
         page: The page.
-        protocol: Name of the chosen one.
+        protocol: Name of the selected protocol.
         tab: The open tab; if `None`, the first one is opened.
     """
     changes = on_link(page, {"protocol": protocol, "tab": tab or page.parts[0].tab}, "")
@@ -325,7 +328,7 @@ def on_protocol(page: Page, protocol: str, tab: str | None) -> Updates:
 
 
 def on_slow_parts(page: Page, asked: Mapping[str, Sequence[str] | str]) -> Updates:
-    """What takes its time of a view that is shown already."""
+    """Draw the slow contents of a view that is already shown."""
     state = filled(page.board, open_query(page.board, asked).state)
     changes: Updates = {
         component: draw(state)
@@ -337,7 +340,7 @@ def on_slow_parts(page: Page, asked: Mapping[str, Sequence[str] | str]) -> Updat
 
 
 def _start(board: Board, part: TabPart, state: State, drawn_for: str) -> int:
-    """The first of a tab's contents that must be drawn, after those that are shown already."""
+    """Index of the first of a tab's contents that must be drawn; earlier ones are already shown."""
     if not drawn_for:
         return 0
     before = open_query(board, parsed(str(drawn_for))).state
@@ -345,7 +348,7 @@ def _start(board: Board, part: TabPart, state: State, drawn_for: str) -> int:
 
 
 def _first(part: TabPart, protocol: str) -> dict[str, str]:
-    """The query of a tab as it is before any of its controls was used."""
+    """The initial query of a tab."""
     return {"tab": part.tab, "protocol": protocol}
 
 
@@ -357,5 +360,5 @@ def _value(name: str, state: State) -> Any:
     value = getattr(state, name)
     if isinstance(value, tuple):
         return list(value)
-    # An entry that there is none of: nothing is chosen.
+    # Without an entry, nothing is selected.
     return None if value == "" and name in ("panels", "entry", "first", "second") else value

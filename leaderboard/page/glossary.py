@@ -1,7 +1,7 @@
-"""Words that a visitor meets first here, each explained where it stands: by click, key or touch.
+"""Technical terms of the page, each with an explanation that opens by click, key or touch.
 
-A word is a button that opens its explanation (the browser's own popover); the explanations stand
-once in the page, in its header.
+A term is a button that opens its explanation (the browser's own popover). All explanations are in
+the page once, in its header.
 """
 
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ from leaderboard.page.markup import NOTHING, Piece, element, joined
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word.
+    """A term and its explanation.
 
     Attributes:
-        title: The word.
-        text: What it means, as paragraphs.
+        title: The term.
+        text: Its explanation, as paragraphs.
     """
 
     title: str
@@ -165,33 +165,33 @@ WORDS: Final[Mapping[str, Word]] = {
 
 
 def explained(name: str, text: Piece) -> Markup:
-    """A word that opens its explanation.
+    """A term that opens its explanation.
 
     Args:
-        name: In `WORDS`.
-        text: How it stands in its sentence.
+        name: Its key in `WORDS`.
+        text: The term as written in its sentence.
     """
     return explained_as(name, text)
 
 
 def explained_as(name: str, text: Piece) -> Markup:
-    """The same for any explanation that stands in the page (`explanation`)."""
+    """Like `explained`, for any explanation that is in the page (`explanation`)."""
     return element("button", text, "lb-word", type="button", popovertarget=f"lb-word-{name}")
 
 
 def explanations() -> Markup:
-    """All explanations, to stand once in the page."""
+    """All explanations, to include once in the page."""
     return joined(explanation(name, word) for name, word in WORDS.items())
 
 
 def explanation(name: str, word: Word) -> Markup:
-    """What a word opens."""
+    """The popover of a term."""
     picture = _PICTURE if name == "collapse" else NOTHING
     text = [element("strong", word.title), picture, *(element("p", each) for each in word.text)]
     return element("div", joined(text), "lb-explained", id=f"lb-word-{name}", popover="auto")
 
 
-# A curve that climbs, loses more than half of its gain, and the update that counts.
+# A curve that rises, then loses more than half of its gain, and the update that counts.
 _PICTURE: Final = Markup(
     '<svg viewBox="0 0 240 84" width="240" height="84" role="img" class="lb-collapse lb-c1" '
     'aria-label="A success curve that climbs above the init and falls below half of its gain">'

@@ -1,4 +1,4 @@
-"""The head and the foot of the page: what it is, where it comes from, how it is cited."""
+"""The header and footer of the page: its purpose, its source, and how to cite it."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -38,7 +38,7 @@ _PAPER_BIBTEX: Final = """@misc{arlarena,
 
 
 def header(board: Board) -> str:
-    """Title, one sentence, links, and the explanations of the page's words."""
+    """Title, one sentence, links, and the explanations of terms."""
     rows = [row for each in board.protocols for row in board.rows(each.name)]
     trained = sum(row.kind == "trained" for row in rows)
     references = counted(len(rows) - trained, "reference")
@@ -61,7 +61,7 @@ def header(board: Board) -> str:
 
 
 def _sizes(rows: Sequence[BoardRow]) -> str:
-    """How large the trained models are."""
+    """The size range of the trained models."""
     sizes = [row.parameters for row in rows if row.kind == "trained" and row.parameters]
     if not sizes:
         return ""
@@ -111,20 +111,20 @@ def _citation(board: Board) -> Markup:
 
 
 def address_of(board: Board, path: str) -> str | None:
-    """Where a file or folder of the repository lies; None if the board names no repository."""
+    """The URL of a file or folder in the repository; None if the board names no repository."""
     facts, kind = board.facts, "blob" if "." in path.rpartition("/")[2] else "tree"
     there = f"{facts.repository}/{kind}/{facts.commit or 'HEAD'}/{path}"
     return there if facts.repository else None
 
 
 def in_repository(board: Board, path: str) -> Markup:
-    """The name of a file or folder of the repository, which leads there if it can."""
+    """The name of a file or folder in the repository, with a link if possible."""
     name = element("code", path)
     return outside(address_of(board, path), name) or name
 
 
 def footer(board: Board) -> str:
-    """From what the page was built."""
+    """The protocols and the commit from which the page was built."""
     facts = board.facts
     names = [each.name for each in board.protocols if each.name in OPTIONS]
     protocols = f"{plural(len(names), 'protocol')} {' and '.join(names)}"
@@ -140,10 +140,10 @@ def footer(board: Board) -> str:
 
 
 def head_tags(address: str) -> str:
-    """What other sites show of a link to the page.
+    """Metadata that other sites show for a link to the page.
 
     Args:
-        address: Of the page, with a slash at the end.
+        address: URL of the page, with a trailing slash.
     """
     picture = f"{address}leaderboard.png"
     own = {

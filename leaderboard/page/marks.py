@@ -1,7 +1,7 @@
-"""Small pictures within the rows of a table: an interval with its seeds, a curve, a chip.
+"""Small graphics in table rows: an interval with its seeds, a curve, a chip.
 
-A figure is drawn by Vega-Lite (`leaderboard.page.charts`). Of these there are hundreds on a page,
-so they are a few elements of SVG each, in the colors of the style sheet.
+Figures are drawn by Vega-Lite (`leaderboard.page.charts`). A page has hundreds of these graphics,
+so each consists of a few SVG elements, in the colors of the style sheet.
 """
 
 from collections.abc import Sequence
@@ -19,20 +19,20 @@ _WIDTH: Final = 130
 _HEIGHT: Final = 18
 _SPARK: Final = (84, 22)
 _FEWEST_SEEDS: Final = 3
-"""Of which none may have collapsed before that is shown as good."""
+"""Minimum number of seeds without a collapse to show as good."""
 
 
 def interval_bar(
     low: float, high: float, value: float, seeds: Sequence[float], init: float | None
 ) -> Markup:
-    """A success rate on a line from 0 to 100%: interval, seeds as dots, the init as a tick.
+    """Draw a success rate on a line from 0 to 100%: interval, seeds as dots, the init as a tick.
 
     Args:
-        low: Lower end of the interval; all of them are shares.
+        low: Lower end of the interval; all values are shares.
         high: Upper end.
         value: The rate.
-        seeds: The rate of each seed; drawn where there are several.
-        init: The rate before training; None where nothing was trained or it is not known.
+        seeds: The rate of each seed; drawn if there are several.
+        init: The rate before training; None if nothing was trained or it is unknown.
     """
 
     def at(share: float) -> str:
@@ -46,7 +46,7 @@ def interval_bar(
         said += f"; before training {cells.percent(init)}"
     dots = seeds if len(seeds) > 1 else []
     if dots:
-        # Lines of no length with round ends.
+        # Lines of length zero with round ends.
         d = "".join(f"M{at(seed)} {middle}h0" for seed in dots)
         parts.append(element("path", "", "seed", d=d))
         said += f"; seeds {', '.join(map(cells.percent, dots))}"
@@ -55,7 +55,7 @@ def interval_bar(
 
 
 def sparkline(sparks: Sequence[Spark], recipe: str) -> Markup:
-    """Success over the updates of every seed, with a cross where one collapsed."""
+    """Draw success over the updates of every seed, with a cross at each collapse."""
     if not any(spark.steps for spark in sparks):
         return NOTHING
     width, height = _SPARK
@@ -86,7 +86,7 @@ def sparkline(sparks: Sequence[Spark], recipe: str) -> Markup:
 
 
 def below_init_chip(success: float, init: float | None) -> Markup:
-    """That training made it worse; nothing where it did not, or where nobody knows."""
+    """A chip if training made success worse; empty if it did not, or if that is unknown."""
     worse = init is not None and success < init
     return element("span", "below init", "lb-chip lb-bad") if worse else NOTHING
 
@@ -94,7 +94,7 @@ def below_init_chip(success: float, init: float | None) -> Markup:
 def collapsed_text(
     happened: int, known: int, unknown: int = 0, halved: int = 0, of: str = "/"
 ) -> str:
-    """How many seeds collapsed, are unknown, and ended at half of their best."""
+    """How many seeds collapsed, are unknown, and ended at half of their best or below."""
     others = (
         f", {count} {word}" for count, word in ((unknown, "unknown"), (halved, "halved")) if count
     )
@@ -109,17 +109,18 @@ def collapse_chip(
     unknown: int = 0,
     halved: int = 0,
 ) -> Markup:
-    """How many seeds collapsed or halved, when the first collapsed, what is known of the share.
+    """A chip on how many seeds collapsed or halved, with the first collapse and the interval.
 
-    That none of one or two did is not good news yet, and has no color.
+    With fewer than three seeds, no collapse is not yet good news and gets no color.
 
     Args:
         happened: Seeds that collapsed.
-        known: Seeds whose logs can say.
-        ends: The interval of their share; not shown where there are others, see `Line.unknown`.
+        known: Seeds whose logs contain enough to decide.
+        ends: Interval of the share that collapsed; hidden if there are unknown seeds, see
+            `Line.unknown`.
         step: The update of the first collapse; None without one.
-        unknown: Seeds whose logs cannot say.
-        halved: Other seeds that ended at half of their best.
+        unknown: Seeds whose logs do not contain enough to decide.
+        halved: Other seeds that ended at half of their best or below.
     """
     good = known >= _FEWEST_SEEDS
     state = " lb-bad" if happened or halved else " lb-good" if good else ""

@@ -1,7 +1,7 @@
-"""Pieces of the page's HTML: everything that comes in as a `str` is escaped, `Markup` is not.
+"""Builds the page's HTML: every `str` argument is escaped, `Markup` is not.
 
-Texts of submissions are hostile until shown: `line` and `block` write hidden characters as their
-code points and escape the rest. All HTML of the page is made of these functions and of literals.
+Texts of submissions are untrusted: `line` and `block` write hidden characters as code points and
+escape the rest. All HTML of the page is built from these functions and literals.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ from leaderboard.table import cells
 
 NOTHING: Final = Markup("")
 _LONG: Final = 1_200
-"""Characters of a text that is shown whole."""
+"""Maximum length of a text shown without scrolling, in characters."""
 _MANY_LINES: Final = 14
 
 Piece = str | Markup
@@ -25,9 +25,9 @@ class Head:
     """One column of a small table.
 
     Attributes:
-        title: What stands above it.
-        number: Its cells are numbers: they stand to the right.
-        text: What it is, for those who point at it.
+        title: Its header.
+        number: Whether its cells are numbers, which are right-aligned.
+        text: Its explanation, as a tooltip.
     """
 
     title: Piece
@@ -36,21 +36,20 @@ class Head:
 
 
 def line(text: str | None) -> Markup:
-    """A foreign text on one line, whatever it holds; a dash for none."""
+    """Untrusted text on one line; a dash for None."""
     return escape(cells.text(text))
 
 
 def block(text: str, name: str = "text") -> Markup:
-    """A foreign text of several lines, with its blanks and its line ends.
+    """Untrusted multi-line text, with its whitespace and line breaks.
 
-    A long one scrolls in a frame of its own, also with the keys; all others are as high as they
-    are.
+    Long text scrolls in its own frame, which works with the keyboard, too.
 
     Args:
         text: Any text.
-        name: What a screen reader calls the frame.
+        name: The frame's name for screen readers.
     """
-    # The report's package is more than the start of the page needs.
+    # Imported here, because the page does not need it to start.
     from benchmark.html_text import visible
 
     if len(text) <= _LONG and text.count("\n") < _MANY_LINES:
@@ -61,7 +60,7 @@ def block(text: str, name: str = "text") -> Markup:
 
 
 def copied(text: str, name: str) -> Markup:
-    """A text of ours with a button that copies it (`assets/page.js`).
+    """Trusted text with a button that copies it (`assets/page.js`).
 
     Args:
         text: The text, such as a command.
@@ -72,18 +71,19 @@ def copied(text: str, name: str) -> Markup:
 
 
 def joined(pieces: Iterable[Piece], between: str = "") -> Markup:
-    """Pieces one after the other."""
+    """Concatenate pieces."""
     return Markup(str(escape(between)).join(map(escape, pieces)))  # noqa: S704 - all were escaped
 
 
 def element(name: str, content: Piece = NOTHING, css: str = "", **attributes: str) -> Markup:
-    """An element of a name of ours.
+    """Build an element.
 
     Args:
-        name: Its name.
-        content: What is in it.
+        name: Its tag name, which must be trusted.
+        content: Its content.
         css: Its classes.
-        attributes: Its other attributes; an underscore in a name is a hyphen, one in front goes.
+        attributes: Its other attributes; underscores in names become hyphens, leading ones are
+            removed.
     """
     # A table has thousands of these, and `Markup.format` takes ten times as long.
     given = f' class="{escape(css)}"' if css else ""
@@ -93,15 +93,14 @@ def element(name: str, content: Piece = NOTHING, css: str = "", **attributes: st
 
 
 def link(query: str, text: Piece, css: str = "", **attributes: str) -> Markup:
-    """A link within the page, which the page follows without being reloaded."""
+    """A link within the page, which is followed without a reload."""
     return element("a", text, css, href=f"?{query}", data_go="", **attributes)
 
 
 def outside(address: str | None, text: Piece) -> Markup:
-    """A link to an address of a submission; nothing if it is none that a browser may follow.
+    """A link to an address from a submission; empty if a browser must not follow it.
 
-    The check of submissions lets plain https addresses pass and no others; this does not rely on
-    it.
+    The check of submissions already accepts only plain https addresses; this does not rely on it.
     """
     from benchmark.submissions.format.texts import check_link
 
@@ -121,14 +120,14 @@ def table(
     css: str = "",
     shown_caption: bool = False,
 ) -> Markup:
-    """A table whose first column names the rows, in a frame that scrolls sideways.
+    """A table whose first column names the rows, in a frame that scrolls horizontally.
 
     Args:
-        caption: What it shows; also the frame's name.
+        caption: Its caption; also the frame's name.
         heads: Its columns.
         rows: Cells of each row.
         css: Further classes.
-        shown_caption: Whether the caption is seen, or for screen readers alone.
+        shown_caption: Whether the caption is visible, or only for screen readers.
     """
     kinds = ["num" if head.number else "" for head in heads]
     top = joined(
@@ -145,7 +144,7 @@ def table(
         )
         for row in rows
     )
-    # What a pointer sees as a title can also be unfolded, by key or touch.
+    # Column tooltips can also be unfolded, by keyboard or touch.
     told = facts((head.title, head.text) for head in heads if head.text)
     more = folded("What the columns mean", told) if any(head.text for head in heads) else NOTHING
     return framed(caption, top, body, css, shown_caption) + more
@@ -154,7 +153,7 @@ def table(
 def framed(
     caption: Piece, head: Markup, body: Markup, css: str = "", shown_caption: bool = False
 ) -> Markup:
-    """A table of a row of heads and of rows, as `table` makes them."""
+    """A table built from a row of headers and from rows, as in `table`."""
     parts = [
         element("caption", caption, "" if shown_caption else "lb-sr"),
         element("thead", element("tr", head)),
@@ -164,13 +163,13 @@ def framed(
 
 
 def scrolled(name: Piece, content: Markup) -> Markup:
-    """A frame that scrolls sideways, also with the keys."""
+    """A frame that scrolls horizontally, with the keyboard, too."""
     label = Markup(name).striptags() if isinstance(name, Markup) else name  # noqa: S704
     return element("div", content, "lb-scroll", tabindex="0", role="region", aria_label=label)
 
 
 def facts(pairs: Iterable[tuple[Piece, Piece]]) -> Markup:
-    """Names and what they stand for; pairs without content are left out."""
+    """A list of terms with descriptions; pairs without content are left out."""
     lines = joined(
         element("dt", name) + element("dd", content) for name, content in pairs if content
     )
@@ -178,21 +177,21 @@ def facts(pairs: Iterable[tuple[Piece, Piece]]) -> Markup:
 
 
 def folded(summary: Piece, content: Piece) -> Markup:
-    """Something that is unfolded on demand."""
+    """Content that is unfolded on demand."""
     return element("details", element("summary", summary) + content, "lb-details")
 
 
 def note(text: Piece, css: str = "") -> Markup:
-    """A remark below or above what it is about."""
+    """A note above or below the content that it refers to."""
     return element("p", text, f"lb-note {css}".rstrip())
 
 
 def view_link(query: str, *further: Markup) -> Markup:
-    """The address of what is shown; the page's address follows it."""
+    """A link to the current view; the browser's address follows it."""
     own = link(query, "Link to this view", "lb-view")
     return element("p", joined([own, *further], " \u00b7 "), "lb-foot")
 
 
 def page(*parts: Piece) -> str:
-    """What a tab shows, for `gradio.HTML`."""
+    """The content of a tab, for `gradio.HTML`."""
     return str(element("div", joined(parts), "lb"))

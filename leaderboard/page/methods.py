@@ -1,7 +1,7 @@
-"""What the methods are: a name for people and one sentence each, opened where a method is met.
+"""The methods: a readable name and one sentence each, which opens wherever a method is named.
 
-`tests/leaderboard/page/test_methods.py` holds them against the recipes that this project ships. A
-recipe of a submission that is not among them keeps its own name, without an explanation.
+`tests/leaderboard/page/test_methods.py` compares them with the shipped recipes. Other recipes of
+submissions keep their own names, without an explanation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -132,25 +132,25 @@ METHODS: Final[Mapping[str, Word]] = {
 
 
 def method_name(recipe: str) -> str:
-    """What people call a recipe; its own name if it is none of this project's."""
+    """The readable name of a recipe; its own name if it is not one of this project's."""
     known = METHODS.get(recipe)
     return known.title if known else recipe
 
 
 def method(recipe: str) -> Markup:
-    """A method's name, which opens its explanation where there is one."""
+    """A method's name, which opens its explanation if there is one."""
     if recipe not in METHODS:
         return line(recipe)
     return explained_as(f"method-{recipe}", METHODS[recipe].title)
 
 
 def method_explanations() -> Markup:
-    """All of them, to stand once in the page."""
+    """All explanations of methods, to include once in the page."""
     return joined(explanation(f"method-{name}", word) for name, word in METHODS.items())
 
 
 def short_tracks(tracks: Sequence[str]) -> list[str]:
-    """Names of tracks without the task where all are of one task, those of all tasks aside."""
+    """Names of tracks, without the task if all (except those of all tasks) have the same."""
     tasks = {track.rpartition("-")[0] for track in tracks if not track.startswith("all-")}
     task = f"{tasks.pop()}-" if len(tasks) == 1 else ""
     return [track.removeprefix(task) for track in tracks]

@@ -1,11 +1,11 @@
-"""From a query, or from the page's controls, to a view that exists.
+"""Converts a query, or the values of the page's controls, to a view that exists.
 
     opened = open_query(board, parsed(query))     # what a link or a control asks for
     opened.state                                  # a view that exists, whatever was asked for
-    opened.ignored                                # what of it is not shown, for people
+    opened.ignored                                # requested values that are not shown
 
-Queries come from outside: nothing of them is taken over but values that the board knows, and the
-words of a search. What a control offers and what a query may name are the same: `choices_of`.
+Queries are untrusted: only values that the board knows are accepted, and the words of a search. A
+control offers exactly what a query may contain: `choices_of`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -45,15 +45,15 @@ from leaderboard.table.view import BADGES, options
 from tasks.texts import cut
 
 Choices = list[tuple[str, str]]
-"""What is shown, and the value that stands for it. What is shown may be foreign text: controls show
-texts as they are."""
+"""Labels and values of choices. Labels may be untrusted text, because controls show them as plain
+text."""
 Asked = Mapping[str, str | bool | Iterable[str] | None]
 MAX_SEARCH: Final = 200
-"""Characters of a search."""
+"""Maximum length of a search, in characters."""
 MAX_LINK: Final = 16_000
-"""Characters of a query that are read; what is longer, few servers take."""
+"""Maximum length of a query, in characters; few servers accept longer ones."""
 TOO_LONG: Final = "too-long"
-"""Stands in a parsed query that was longer than `MAX_LINK`."""
+"""Marks a parsed query that was longer than `MAX_LINK`."""
 _MAX_SHOWN: Final = 3
 _PROTOCOLS: Final = {
     NAME: f"{NAME}: the standard",
@@ -65,18 +65,18 @@ _CALLED: Final = {
     "inits": "init", "badges": "badge", "columns": "column", "entries": "entry",
     "first": "entry", "second": "entry", "measure": "stability measure", "x": "axis",
 }  # fmt: skip
-"""What people call a field, where that is not its name."""
+"""Readable names of fields, if they differ from the field names."""
 _MAX_WORD: Final = 60
-"""Characters of an unknown value that are repeated."""
+"""Maximum number of characters of an unknown value to repeat."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """What of a query is not shown; foreign text, on one line each.
+    """The parts of a query that are not shown; untrusted text, on one line each.
 
     Attributes:
-        unknown: What is not there.
-        cut: What is there and was left out, since it is too much; in words.
+        unknown: Values that do not exist.
+        cut: Descriptions of valid values that were dropped because there were too many.
     """
 
     unknown: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ class Ignored:
 
     @property
     def text(self) -> str:
-        """What is said about it; empty for nothing."""
+        """A message about them; empty if there are none."""
         said = []
         if self.unknown:
             shown = ", ".join(self.unknown[:_MAX_SHOWN])
@@ -98,11 +98,11 @@ class Ignored:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A query that was read.
+    """A parsed query.
 
     Attributes:
-        state: What is shown.
-        ignored: What was asked for and is not shown.
+        state: The view to show.
+        ignored: Requested values that are not shown.
     """
 
     state: State
@@ -110,17 +110,17 @@ class Opened:
 
 
 def parsed(query: str) -> dict[str, list[str]]:
-    """The fields of a query; of one that is too long the first ones, and `TOO_LONG`."""
+    """Parse the fields of a query; if it is too long, only the first ones, with `TOO_LONG`."""
     found = parse_qs(query.lstrip("?")[:MAX_LINK])
     return found | ({TOO_LONG: ["1"]} if len(query) > MAX_LINK else {})
 
 
 def open_query(board: Board, asked: Asked) -> Opened:
-    """What a query, or the page's controls, ask for, as far as it is there.
+    """Resolve a query, or the values of the page's controls, to what exists.
 
     Args:
         board: The board.
-        asked: Values by the names in `State`, one or several; other names are not looked at.
+        asked: Values by the names in `State`, one or several; other names are ignored.
     """
     given = {name: _texts(asked.get(name)) for name in NAMES}
     protocol = board.protocol(given["protocol"][0]) if given["protocol"] else board.protocols[0]
@@ -157,10 +157,10 @@ def open_query(board: Board, asked: Asked) -> Opened:
 def _offered(
     board: Board, name: str, found: Mapping[str, Any], known: Mapping[str, Choices]
 ) -> Iterable[str]:
-    """Values that a field may have; those of some depend on fields before them."""
+    """Valid values of a field; for some fields, these depend on earlier ones."""
     if name not in ("episode", "seed", "repeat"):
-        # The control offers those with logs; of others the page says that they have none.
-        # Likewise of a mean that nobody has: an address of it stays an address.
+        # Controls offer only entries with logs; for others the page says that they have none.
+        # Likewise, a link to a mean that no entry has stays valid.
         wider = {"entries": "entry", "panels": "any panels"}
         offered = known[wider.get(name, name)]
         return [value for _, value in offered] + ([NONE] if name == "columns" else [])
@@ -181,7 +181,7 @@ def _offered(
 
 
 def _completed(board: Board, state: State) -> State:
-    """Fill in what depends on the board or on other fields, and drop what does not fit them."""
+    """Fill in fields that depend on the board or on other fields, and drop incompatible values."""
     state = replace(state, columns=tuple(name for name in state.columns if name != NONE))
     if set(state.columns) == set(USUAL):
         state = replace(state, columns=USUAL)
@@ -192,7 +192,7 @@ def _completed(board: Board, state: State) -> State:
 
 
 def _texts(value: str | bool | Iterable[str] | None) -> tuple[str, ...]:
-    """What was asked for as texts; nothing is asked for with an empty one."""
+    """Convert requested values to texts; an empty one requests nothing."""
     if value is None or value == "" or value is False:
         return ()
     if value is True:
@@ -202,7 +202,7 @@ def _texts(value: str | bool | Iterable[str] | None) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8)
 def choices_of(board: Board, protocol: str) -> dict[str, Choices]:
-    """What can be chosen of each field of `State` that has choices, by its name.
+    """The choices of each field of `State` that has any, by name.
 
     Args:
         board: The board.
@@ -243,7 +243,7 @@ def choices_of(board: Board, protocol: str) -> dict[str, Choices]:
 
 
 def _entries(rows: Iterable[BoardRow]) -> Choices:
-    """Names of entries; of those that are called alike the id is shown, too."""
+    """Names of entries; duplicates include the id."""
     named = [(text(row.name), row.id) for row in rows]
     names = [name for name, _ in named]
     return [(f"{name} ({own})" if names.count(name) > 1 else name, own) for name, own in named]
@@ -254,7 +254,7 @@ def _same(values: Iterable[str]) -> Choices:
 
 
 def panel_choices(board: Board, protocol: str) -> tuple[tuple[str, str], ...]:
-    """What can be chosen as panels: (title, name in a query); sets first."""
+    """The choices of panels: (title, name in a query); sets first."""
     found = board.protocol(protocol)
     if found is None:
         return ()
@@ -264,21 +264,21 @@ def panel_choices(board: Board, protocol: str) -> tuple[tuple[str, str], ...]:
     several = [
         (titles[name], name)
         for name, own in SETS.items()
-        # A mean that nobody has is a table of dashes.
+        # A mean that no entry has would be a table of dashes.
         if len(keys := sets.get(own, ())) > 1 and any(all(map(r.panel, keys)) for r in trained)
     ]
     single = []
     for each in found.panels:
         count = sum(row.panel(each.key) is not None for row in trained)
         if trained and not count:
-            # Nothing to see yet; a link to it still opens it.
+            # Nothing to show yet; a link still works.
             continue
         single.append((f"{panel_title(each)} ({count})", panel_name(each)))
     return (*several, *single)
 
 
 def panel_title(panel: PanelFacts) -> str:
-    """What people call a panel: the built-in one by its task."""
+    """The readable name of a panel; a built-in one has that of its task."""
     if panel.panel == "builtin":
         return panel.title
     return f"{panel.title}: {panel.panel.replace('_', ' ')}"

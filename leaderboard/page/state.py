@@ -1,4 +1,4 @@
-"""What somebody sees of the page, as a value: its query, and what the board has of it.
+"""The state of the page as a value, with its query and its part of the board.
 
     query_of(State(protocol="v1", panels="built-in"))   # tab=board&protocol=v1&panels=built-in
     frame_of(board, state)                              # its table
@@ -24,7 +24,7 @@ from leaderboard.table.table import table as table_of
 from leaderboard.table.view import BoardView, default_view, wanted
 
 SETS: Final = {"built-in": BUILT_IN, "field": FIELD}
-"""Sets of panels by their names in a query."""
+"""Sets of panels, by their names in a query."""
 SIZES: Final[Mapping[str, tuple[str, int | None, int | None]]] = {
     "any": ("any", None, None),
     "to-10m": ("up to 10 million", None, 10**7),
@@ -32,23 +32,23 @@ SIZES: Final[Mapping[str, tuple[str, int | None, int | None]]] = {
     "to-10b": ("above 1 billion, to 10 billion", 10**9 + 1, 10**10),
     "more": ("above 10 billion", 10**10 + 1, None),
 }
-"""Ranges of parameters by name: title, fewest, most; every number is in one of them but `any`."""
+"""Ranges of parameters by name: title, minimum, maximum; all but `any` cover each number once."""
 SHOW: Final = ("all", "solved", "failed")
-"""Which episodes the entry page lists."""
+"""Filters for the episodes that the entry page lists."""
 XS: Final = ("updates", "episodes", "tokens", "seconds")
-"""What training curves can be drawn over."""
+"""Possible x axes of training curves."""
 FIXED: Final = (RANK, "name")
-"""Columns that are always there, beside those of success."""
+"""Columns that are always shown, besides those of success."""
 USUAL: Final = tuple(each.name for each in COLUMNS if each.usual and each.name not in FIXED)
-"""Columns that can be left out and are there if nobody says otherwise."""
+"""Optional columns that are shown by default."""
 FIRST_ROWS: Final = 30
-"""Entries that the board shows at first: a table of hundreds makes a browser slow."""
+"""Number of entries that the board shows at first: a table of hundreds slows down browsers."""
 MOST_CURVES: Final = 6
-"""Entries whose curves are drawn over each other."""
+"""Maximum number of entries whose curves are drawn in one figure."""
 DEFAULT_CURVES: Final = 3
-"""Entries whose curves are drawn where none were chosen."""
+"""Number of entries whose curves are drawn by default."""
 NONE: Final = "none"
-"""Stands in a query for no such column at all."""
+"""In a query, means no optional columns at all."""
 TABS: Final[Mapping[str, tuple[str, ...]]] = {
     "board": (
         "panels", "track", "search", "kinds", "bases", "inits", "badges", "size", "columns", "sort",
@@ -64,45 +64,45 @@ TABS: Final[Mapping[str, tuple[str, ...]]] = {
     "submit": (),
     "about": (),
 }  # fmt: skip
-"""The tabs, and the fields that a tab's view consists of, in the order of its query."""
+"""The tabs, and the fields of each tab's view in the order of its query."""
 _ALWAYS: Final = ("panels", "entry", "first", "second", "entries")
-"""Fields that a query names though they have their usual value, which may change some day."""
+"""Fields that a query always contains, because their defaults may change over time."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is shown.
+    """The current view.
 
     Attributes:
         tab: One of `TABS`.
         protocol: Name of the protocol.
         panels: A name in `SETS`, or `task/panel` for one panel.
-        track: Name of the one track that is shown; empty for all.
-        search: Words that an entry must hold.
-        kinds: See `leaderboard.table.view.BoardView`, as the next three.
+        track: Name of the track to show; empty for all.
+        search: Words that an entry must contain.
+        kinds: See `leaderboard.table.view.BoardView`; likewise the next three.
         bases: Base models.
         inits: Inits.
         badges: Badges.
         size: A name in `SIZES`.
-        columns: Columns of the table beside rank, entry and success.
-        sort: Column that it is sorted by.
-        reverse: The worst first.
-        all: All entries, and not only the first `FIRST_ROWS`.
-        measure: Column of stability that success is compared with.
+        columns: Columns of the table besides rank, entry and success.
+        sort: Column to sort by.
+        reverse: Whether to show the worst first.
+        all: Whether to show all entries instead of the first `FIRST_ROWS`.
+        measure: Stability column to compare with success.
         base: Base model whose recipes are compared; empty for all.
         entries: Entries whose curves are drawn.
-        x: What curves are drawn over, of `XS`.
-        linear: No axis is logarithmic.
-        entry: The entry whose page is shown.
+        x: The x axis of curves, one of `XS`.
+        linear: Whether to avoid logarithmic axes.
+        entry: The entry on the entry page.
         panel: `task/panel` whose episodes are listed or compared; empty for the first one.
-        seed: Checkpoint whose play of the episode is shown; empty for the first one that ended as
-            `show` asks for.
-        repeat: Which of the checkpoint's plays of it, counted from 1; empty likewise.
-        show: Which episodes are listed, of `SHOW`.
-        episode: The episode that is shown.
-        beside: It is shown as the init and every seed played it, beside each other.
-        first: One entry of a comparison.
-        second: The other one.
+        seed: Checkpoint whose play of the episode is shown; empty for the first one that passes the
+            filter `show`.
+        repeat: Number of the checkpoint's play of it, from 1; empty likewise.
+        show: Filter for the listed episodes, one of `SHOW`.
+        episode: The episode to show.
+        beside: Whether to show the plays of the init and of every seed side by side.
+        first: First entry of a comparison.
+        second: Second entry of a comparison.
     """
 
     tab: str = "board"
@@ -136,7 +136,7 @@ class State:
 
 
 DEFAULTS: Final = State()
-"""What a field is where nobody says otherwise; below it the names of all, of lists, of flags."""
+"""Default values of all fields; below are the names of all fields, of lists and of flags."""
 NAMES: Final = tuple(field.name for field in fields(State))
 MANY: Final = tuple(name for name in NAMES if isinstance(getattr(DEFAULTS, name), tuple))
 FLAGS: Final = tuple(name for name in NAMES if isinstance(getattr(DEFAULTS, name), bool))
@@ -164,7 +164,7 @@ def entry_query(protocol: str, entry: str) -> str:
 
 
 def panels_of_name(board: Board, protocol: str, name: str) -> tuple[PanelKey, ...]:
-    """The panels of a choice in `panel_choices`; none if it is none."""
+    """The panels of a choice from `panel_choices`; empty if it is not one."""
     found = board.protocol(protocol)
     if found is None:
         return ()
@@ -175,7 +175,7 @@ def panels_of_name(board: Board, protocol: str, name: str) -> tuple[PanelKey, ..
 
 @lru_cache(maxsize=64)
 def default_panels(board: Board, protocol: str) -> str:
-    """The choice of panels that a visitor sees first; empty if nobody has played any."""
+    """The initial choice of panels; empty if no panel has been played."""
     view = default_view(board, protocol)
     if len(view.panels) > 1:
         return "built-in"
@@ -183,14 +183,14 @@ def default_panels(board: Board, protocol: str) -> str:
 
 
 def repeats_of(row: BoardRow, name: str) -> tuple[str, ...]:
-    """The plays that each checkpoint of an entry has of an episode: `1`, `2` and so on.
+    """Numbers of the plays that each checkpoint of an entry has of an episode: `1`, `2` and so on.
 
     Args:
         row: The entry.
         name: `task/panel`; empty for its first one.
 
     Returns:
-        Their numbers; none if the entry has not played the panel.
+        The numbers; empty if the entry has not played the panel.
     """
     panels = [panel for panel in row.panels if name in ("", "/".join(panel.key))]
     if not panels:
@@ -199,7 +199,7 @@ def repeats_of(row: BoardRow, name: str) -> tuple[str, ...]:
 
 
 def view_of(board: Board, state: State) -> BoardView:
-    """What a state shows of the board's table."""
+    """The view of the board's table for a state."""
     _, least, most = SIZES[state.size]
     same = ("protocol", "search", "kinds", "bases", "inits", "badges", "track", "sort", "reverse")
     return BoardView(
@@ -211,7 +211,7 @@ def view_of(board: Board, state: State) -> BoardView:
 
 
 def frame_of(board: Board, state: State) -> pd.DataFrame:
-    """The entries of a view: the same as `table.table`, of numbers that are kept."""
+    """The entries of a view, as in `table.table`, but from cached numbers."""
     view = view_of(board, state)
     by = state.sort if "/" in state.sort else SUCCESS
     frame = whole_frame(board, state.protocol, state.panels, by)
@@ -224,14 +224,14 @@ def frame_of(board: Board, state: State) -> pd.DataFrame:
 
 @lru_cache(maxsize=32)
 def whole_frame(board: Board, protocol: str, panels: str, by: str) -> pd.DataFrame:
-    """All entries with some panels, ranked by the mean over them or by one of them."""
+    """All entries with the given panels, ranked by the mean over them or by a single one."""
     view = view_of(board, State(protocol=protocol, panels=panels))
     if by == SUCCESS:
         return table_of(board, view)
     places = ranks(board, protocol, panels_of_name(board, protocol, by))
     frame = whole_frame(board, protocol, panels, SUCCESS)
     known = [places.get(entry) for entry in frame.index]
-    # The ranks are all that differs.
+    # Only the ranks differ.
     first = [place.first if place else math.nan for place in known]
     last = [place.last if place else math.nan for place in known]
     return frame.assign(**{RANK: first, f"{RANK}:last": last})
@@ -239,11 +239,11 @@ def whole_frame(board: Board, protocol: str, panels: str, by: str) -> pd.DataFra
 
 @lru_cache(maxsize=8)
 def ranked(board: Board, protocol: str) -> tuple[BoardRow, ...]:
-    """All entries of a protocol, in the order that a visitor sees first."""
+    """All entries of a protocol, in their default order."""
     state = State(protocol=protocol, panels=default_panels(board, protocol))
     rows = {row.id: row for row in board.rows(protocol)}
     order = dict.fromkeys([*frame_of(board, state).index, *rows]) if state.panels else rows
-    # Those with a rank come before programs without weights, which only mark floor and ceiling.
+    # Entries with a rank come before programs without weights, which only mark floor and ceiling.
     return tuple(sorted((rows[entry] for entry in order), key=lambda row: row.kind == "policy"))
 
 
@@ -275,7 +275,7 @@ def _chosen(board: Board, state: State, rows: Sequence[BoardRow]) -> list[BoardR
 
 
 def _widest_track(rows: Sequence[BoardRow]) -> list[BoardRow]:
-    """The track with the most logs, of several the best: curves of two tracks do not compare."""
+    """Entries of the track with the most logs (ties: the best one); tracks are not comparable."""
     tracks: dict[str, list[BoardRow]] = {}
     for row in rows:
         if row.stability is not None:
@@ -284,13 +284,13 @@ def _widest_track(rows: Sequence[BoardRow]) -> list[BoardRow]:
 
 
 def curves_of(rows: Sequence[BoardRow]) -> tuple[str, ...]:
-    """Entries whose curves are drawn of a track: the best, and the one that collapses most surely.
+    """Default entries for the curves of a track: the best, and the one that most surely collapses.
 
-    That is the one whose collapse rate has an interval with the highest lower end: 4 of 5 seeds say
-    more than 1 of 1.
+    The latter has the highest lower confidence limit of its collapse rate: 4 of 5 seeds are more
+    evidence than 1 of 1.
 
     Args:
-        rows: Entries of the track, the best first.
+        rows: Entries of the track, best first.
     """
     logged = [row for row in rows if row.stability is not None]
     shown = [row.id for row in logged[:DEFAULT_CURVES]]
@@ -306,7 +306,7 @@ def curves_of(rows: Sequence[BoardRow]) -> tuple[str, ...]:
 
 
 def _partner(board: Board, state: State, other: str) -> str:
-    """The best entry that has played a panel that another one has, too.
+    """The best entry that has a panel in common with another one.
 
     One of the other's track comes first: what differs there is the method. Without another one it
     is the best of the track with the most logs, among the state's.
