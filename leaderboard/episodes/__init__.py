@@ -1,1 +1,1 @@
-"""Recorded episodes, played again to be looked at."""
+"""Recorded episodes, replayed on demand for display."""

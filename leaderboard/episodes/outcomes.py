@@ -1,4 +1,4 @@
-"""How the plays of an episode ended: by the board, and where it does not say, by the records."""
+"""How the plays of an episode ended, from the board or, if it does not say, from the records."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
@@ -8,20 +8,20 @@ from leaderboard.board.rows import BoardRow, PanelKey, PanelNumbers
 from leaderboard.episodes.recorded import one_at_a_time, records_of, submission_of
 
 PlayKey = tuple[int, int]
-"""(seed, number of the play, counted from 1)."""
+"""(seed, number of the play, from 1)."""
 Endings = Mapping[PlayKey, bool]
-"""Whether plays of one episode were solved; what is not known is not in it."""
+"""Whether plays of one episode were solved; unknown ones are missing."""
 
 
 def known_endings(numbers: PanelNumbers, solved: int, keys: Sequence[PlayKey]) -> Endings:
-    """How the plays of an episode ended, as far as the board says it without the records.
+    """How the plays of an episode ended, as far as the board alone determines it.
 
-    It says so of a checkpoint that has solved all or nothing, and of the other plays if all or none
-    of them were solved.
+    It determines the plays of a checkpoint that has solved all or no episodes, and the remaining
+    plays if all or none of them were solved.
 
     Args:
-        numbers: Of the panel.
-        solved: Solved plays of the episode.
+        numbers: The entry's results on the panel.
+        solved: Number of solved plays of the episode.
         keys: Its plays.
     """
     rates = {each.seed: each.success for each in numbers.seeds}
@@ -33,7 +33,7 @@ def known_endings(numbers: PanelNumbers, solved: int, keys: Sequence[PlayKey]) -
 
 @lru_cache(maxsize=512)
 def read_endings(submissions: Path, row: BoardRow, key: PanelKey, episode: str) -> Endings:
-    """How the plays of an episode ended, from the entry's records; nothing is executed.
+    """Read how the plays of an episode ended from the entry's records, without a replay.
 
     Args:
         submissions: Folder of all submissions.
@@ -42,7 +42,7 @@ def read_endings(submissions: Path, row: BoardRow, key: PanelKey, episode: str) 
         episode: The episode's id.
 
     Raises:
-        UserError: They cannot be read, or are not those that the board was computed from.
+        UserError: They cannot be read, or are not those from which the board was computed.
     """
     return one_at_a_time(partial(_read, submissions / row.id, row, key, episode))
 

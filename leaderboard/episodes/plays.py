@@ -1,8 +1,7 @@
-"""Single episodes of an entry, read from its submission when somebody asks for them.
+"""Single episodes of an entry, read from its submission on demand.
 
-Observations are not in the records; they come from executing the recorded responses again in the
-installed world. Programs in responses are never run here: what they printed is shown as it was
-recorded.
+Records do not contain observations; those come from executing the recorded responses again in the
+installed task. Programs in responses are never run here: their output is shown as recorded.
 """
 
 from collections import OrderedDict
@@ -21,7 +20,7 @@ from tasks.errors import UserError
 from tasks.presentation import Tile
 
 MAX_KEPT: Final = 2**22
-"""Characters of all episodes that are kept: texts, and facts as JSON."""
+"""Maximum size of all cached episodes, in characters of texts and of facts as JSON."""
 MAX_KEPT_OF_ONE: Final = MAX_KEPT // 8
 
 Asked = tuple[Path, str, str, int, PanelKey, str, int]
@@ -30,15 +29,15 @@ Asked = tuple[Path, str, str, int, PanelKey, str, int]
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """One episode as an entry has played it.
+    """One episode as played by an entry.
 
     Attributes:
         record: Its record, without tokens.
-        views: What was seen before each turn and at the end, as far as it is known, without the
-            prompts.
-        tiles: How observations are drawn, by symbol; empty for texts.
+        views: The known observations before each turn and at the end, without the prompts.
+        tiles: How to draw observations, by symbol; empty for texts.
         reason: Why observations are missing or differ from the record; None if all is well.
-        asked: What the episode asks for; empty where all ask the same, or the world is not here.
+        asked: The goal of the episode; empty if all have the same goal or the task is not
+            installed.
     """
 
     record: EpisodeRecord
@@ -50,12 +49,12 @@ class Play:
 
 @dataclass(slots=True)
 class PlayCache:
-    """Episodes that were read, as many as there is room for; those that were used last.
+    """An LRU cache of episodes, limited by size.
 
     Attributes:
         plays: The episodes, each with its size in characters.
-        size: Characters of all of them.
-        lock: Whoever reads or writes here has it.
+        size: Total size in characters.
+        lock: Lock for all access.
     """
 
     plays: OrderedDict[Asked, tuple[Play, int]] = field(default_factory=OrderedDict)
@@ -63,7 +62,7 @@ class PlayCache:
     lock: Lock = field(default_factory=Lock)
 
     def find(self, asked: Asked) -> Play | None:
-        """An episode, if it is here."""
+        """Look up an episode."""
         with self.lock:
             if asked not in self.plays:
                 return None
@@ -71,7 +70,7 @@ class PlayCache:
             return self.plays[asked][0]
 
     def add(self, asked: Asked, play: Play) -> None:
-        """Keep an episode, unless it would take the room of many, instead of others."""
+        """Add an episode, unless it is too large, and evict others if necessary."""
         size = size_of(play)
         with self.lock:
             if size > MAX_KEPT_OF_ONE or asked in self.plays:
@@ -87,15 +86,15 @@ _CACHE: Final = PlayCache()
 
 
 def size_of(play: Play) -> int:
-    """Characters that an episode consists of, images included."""
+    """Size of an episode in characters, including images."""
     seen = sum(len(view.observation) for view in play.views)
-    # As text: four characters for three bytes.
+    # In base64: four characters for three bytes.
     seen += sum(4 * len(image.data) // 3 for view in play.views for image in view.images)
     return len(play.record.model_dump_json()) + seen + len(play.asked)
 
 
 def without_prompts(play: Play) -> Play:
-    """An episode without prompts and tokens, which are many times what is shown of it."""
+    """Remove prompts and tokens, which are many times larger than the rest."""
     views = tuple(View((), view.observation, images=view.images) for view in play.views)
     return replace(play, record=play.record.model_copy(update={"sequence": None}), views=views)
 
@@ -103,18 +102,18 @@ def without_prompts(play: Play) -> Play:
 def play_of(
     submissions: Path, row: BoardRow, seed: int, key: PanelKey, episode: str, repeat: int = 0
 ) -> Play:
-    """One episode of an entry.
+    """Load one episode of an entry.
 
     Args:
         submissions: Folder of all submissions.
         row: The entry.
-        seed: Of its checkpoint.
+        seed: Seed of its checkpoint.
         key: The panel.
         episode: The episode's id.
         repeat: Number of the play.
 
     Raises:
-        UserError: It cannot be read, or the files are not those that the board was computed from.
+        UserError: It cannot be read, or the files are not those from which the board was computed.
     """
     asked = (submissions, row.id, row.submission_sha256, seed, key, episode, repeat)
     if (kept := _CACHE.find(asked)) is not None:
@@ -124,7 +123,7 @@ def play_of(
 
 def _read(asked: Asked, row: BoardRow) -> Play:
     if (kept := _CACHE.find(asked)) is not None:
-        # Somebody else has asked for the same and was here first.
+        # Another request for the same episode came first.
         return kept
     submissions, _, _, seed, key, *_ = asked
     manifest, record = _record(submissions / row.id, row, seed, key, asked[-2:])
@@ -155,7 +154,7 @@ def _record(
 
 
 def _replayed(manifest: Manifest, record: EpisodeRecord) -> Play:
-    """Execute a record's responses again, if its world is installed."""
+    """Replay a record's responses, if its task is installed."""
     from benchmark.evaluation.replay import installed_panel, replay_records
 
     protocol = manifest.panel(record.task, record.panel)

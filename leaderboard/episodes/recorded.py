@@ -1,7 +1,7 @@
-"""An entry's own files, read when somebody asks for an episode: in turn, and only what was judged.
+"""Reads an entry's own files on demand, one request at a time, and only if they were checked.
 
-Nothing of a submission is read at the start. What is read is compared with what the board was
-computed from: `submission.json` must have the hash in the entry's row, and a file the hash in
+No submission is read at startup. Everything that is read is compared with the source of the board:
+`submission.json` must have the hash in the entry's row, and other files the hashes in
 `submission.json`.
 """
 
@@ -16,16 +16,16 @@ from leaderboard.board.rows import BoardRow, PanelKey
 from tasks.errors import UserError, os_error_as
 
 _READER: Final = ThreadPoolExecutor(1, "episodes")
-"""One episode is read at a time, and always by the same thread: what that takes of memory is there
-for the next one, whoever asks."""
+"""Reads one episode at a time, always in the same thread, whose memory is then reused for the next
+one."""
 _Found = TypeVar("_Found")
 
 
 def one_at_a_time(read: Callable[[], _Found]) -> _Found:
-    """Read something when nobody else reads.
+    """Run a reading function when no other one is running.
 
     Args:
-        read: What does it.
+        read: The function.
 
     Raises:
         UserError: It cannot be read, or is not what the board was computed from.
@@ -39,15 +39,15 @@ def one_at_a_time(read: Callable[[], _Found]) -> _Found:
 
 
 def submission_of(folder: Path, row: BoardRow) -> Submission:
-    """What an entry states of itself.
+    """Read an entry's `submission.json`.
 
     Args:
         folder: The entry's folder.
         row: The entry.
 
     Raises:
-        UserError: It is not there, or not what the board was computed from.
-        Rejected: It is not valid.
+        UserError: It is missing, or not what the board was computed from.
+        Rejected: It is invalid.
     """
     from benchmark.submissions.reading.folder import read_submission
 
@@ -61,23 +61,23 @@ def submission_of(folder: Path, row: BoardRow) -> Submission:
 def records_of(
     folder: Path, submission: Submission, run: str, key: PanelKey, episode: str
 ) -> Iterator[EpisodeRecord]:
-    """The records of one episode in one run; never more than a part of the file is in memory.
+    """Stream the records of one episode in one run, without loading the whole file.
 
     Args:
         folder: The entry's folder.
-        submission: What it states.
-        run: The run's folder, in the entry's.
+        submission: Its `submission.json`.
+        run: The run's folder within the entry's.
         key: The panel.
         episode: The episode's id.
 
     Raises:
-        UserError: The file lies elsewhere, or is not the one that the submission lists.
-        Rejected: It is not valid.
+        UserError: The file is outside the folder, or is not the one that the submission lists.
+        Rejected: It is invalid.
     """
     from benchmark.evaluation.run_folder import parse_records
 
     name = episode.encode()
-    # Only lines that name it are taken apart.
+    # Only lines that contain the id are parsed.
     naming = (content for content in _lines(folder, submission, run) if name in content)
     records = parse_records(naming, "the submission's records")
     return (record for record in records if record.key[:3] == (*key, episode))
