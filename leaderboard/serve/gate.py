@@ -1,7 +1,7 @@
-"""What Gradio and its settings leave open, closed: paths, bodies, slow senders.
+"""Closes what Gradio and its settings leave open: paths, bodies, slow senders.
 
-Each rule is here because Gradio without it lets something through that the page does not need
-(`tests/leaderboard/serve/test_gate.py` shows each of them on Gradio alone):
+Each rule is here because Gradio alone accepts something that the page does not need
+(`tests/leaderboard/serve/test_gate.py` demonstrates each of them on Gradio alone):
 
 - A body of any size is read into memory, and one that never ends is waited for.
 - An upload of an empty file writes a file, whatever `max_file_size` says.
@@ -9,7 +9,7 @@ Each rule is here because Gradio without it lets something through that the page
   that names a file on another server is downloaded, whole.
 - uvicorn waits forever for the rest of a request's head.
 
-Everything else that this page must not do, Gradio's settings forbid (`leaderboard.serve.server`).
+Gradio's settings forbid everything else that the page must not do (`leaderboard.serve.server`).
 """
 
 import asyncio
@@ -21,21 +21,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MAX_BODY: Final = 2**16
-"""Bytes of a request's body: the controls of a tab, or the query of a link."""
+"""Maximum size of a request's body in bytes: the controls of a tab, or the query of a link."""
 BODY_S: Final = 10.0
 """Seconds for a body to arrive."""
 HEAD_S: Final = 10.0
-"""Seconds for a request's head to arrive."""
+"""Seconds for a request's headers to arrive."""
 EVENTS: Final = "/gradio_api/run/predict"
 OPEN: Final = (
     "/assets/", "/static/", "/gradio_api/heartbeat/", "/gradio_api/app_id", "/theme.css",
     "/favicon.ico", "/manifest.json", "/robots.txt", "/config", "/health", "/leaderboard.",
     "/gradio_api/startup-events",
 )  # fmt: skip
-"""What may be read beside the page itself; a path may go on after these."""
+"""Paths and path prefixes that may be read, besides the page itself."""
 HEADERS: Final = (
-    # Gradio's own page has scripts within it, and it and Vega make functions of texts. On the hub
-    # Gradio asks the hub about the Space and loads its fonts.
+    # Gradio's page contains inline scripts, and Gradio and Vega compile functions from strings. On
+    # the hub, Gradio also requests information about the Space and loads its fonts from there.
     (
         b"content-security-policy",
         b"default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; "
@@ -53,14 +53,14 @@ _Text = Annotated[str, StringConstraints(max_length=MAX_BODY)]
 
 
 class _Link(BaseModel):
-    """What a link within the page sends."""
+    """The data of a link within the page."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     href: _Text
 
 
 class _Opened(BaseModel):
-    """What a tab sends when it is opened."""
+    """The data of a tab that was opened."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     value: _Text
@@ -68,13 +68,13 @@ class _Opened(BaseModel):
 
 
 class Call(BaseModel):
-    """An event as the page sends it: texts, and nothing that could name a file.
+    """An event as the page sends it: only texts, nothing that could name a file.
 
     Attributes:
         fn_index: Number of the event.
         data: Values of the controls that it reads.
         event_data: The link that was followed, or the tab that was opened.
-        session_hash: Which open page asks.
+        session_hash: Id of the open page.
         trigger_id: The component that was used.
     """
 
@@ -87,10 +87,10 @@ class Call(BaseModel):
 
 
 class Gate:
-    """ASGI middleware: an allowlist of paths, and a schema for the one body that is read.
+    """ASGI middleware: an allowlist of paths, and a schema for the only accepted body.
 
     Args:
-        app: What is behind it.
+        app: The application behind it.
         body_s: See `BODY_S`.
     """
 
@@ -99,9 +99,9 @@ class Gate:
         self.body_s = body_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Handle a request."""
         if scope["type"] != "http":
-            # Gradio has no WebSocket; the router declines them.
+            # Gradio has no WebSocket; the router rejects them.
             await self.app(scope, receive, send)
             return
 
@@ -146,38 +146,38 @@ class Gate:
 
 
 async def _body(receive: Receive) -> bytes | None:
-    """A request's body, or a little more than `MAX_BODY` of it; None if the sender has left."""
+    """Read a request's body, to slightly more than `MAX_BODY`; None if the sender disconnected."""
     body, more = b"", True
     while more and len(body) <= MAX_BODY:
         message = await receive()
         if message["type"] == "http.disconnect":
             return None
-        # What the headers say about its length need not be true.
+        # The length in the headers may be wrong.
         body += message.get("body", b"")
         more = message.get("more_body", False)
     return body
 
 
 def _refused(status: int, why: str) -> Response:
-    # The rest of what is being sent is not read.
+    # The rest of the request is not read.
     return Response(why, status, headers={"connection": "close"})
 
 
 class HeadTimeoutProtocol(H11Protocol):
-    """uvicorn's HTTP, for which a connection has a time in which to send a whole head."""
+    """uvicorn's HTTP protocol, with a time limit for a request's headers."""
 
     head_s = HEAD_S
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A visitor has connected."""
+        """Start the timer of a new connection."""
         super().connection_made(transport)
         self.loop.call_later(self.head_s, self._look, None)
 
     def _look(self, before: Any) -> None:
-        """Close the connection if no request has come whole since the last look."""
+        """Close the connection if no complete request has arrived since the last check."""
         if self.transport.is_closing():
             return
-        # Without a request yet it is None, which uvicorn's types do not say.
+        # None before the first request, although uvicorn's types do not say so.
         cycle: Any = self.cycle
         if cycle is before and (cycle is None or cycle.response_complete):
             self.transport.close()

@@ -1,4 +1,4 @@
-"""Serves the page: reading only, with nothing of Gradio open but what the page itself uses.
+"""Serves the page read-only, with nothing of Gradio open except what the page uses.
 
 GET /                   the page; its query is the view
 GET /leaderboard.csv    the table of a view, with the same query
@@ -37,26 +37,26 @@ from tasks.texts import on_one_line
 ASSETS: Final = Path(__file__).parents[1] / "assets"
 THREADS: Final = 8
 MAX_NAME: Final = 60
-"""Characters of an unknown field that are repeated."""
+"""Maximum number of characters of an unknown field to repeat."""
 MAX_NAMES: Final = 10
-"""Unknown fields that are named."""
+"""Maximum number of unknown fields to name."""
 SESSIONS: Final = 64
-"""Visitors of whom Gradio keeps its state, 0.4 MB each. The page needs none of it."""
+"""Number of visitors for whom Gradio keeps its state, 0.4 MB each. The page does not need it."""
 
 
 def application(board: Board, submissions: Path) -> FastAPI:
-    """The page and what is beside it, as an application for a server.
+    """Build the application with the page and the other routes.
 
     Args:
-        board: What is shown.
-        submissions: Where the folders of its entries are.
+        board: The board to show.
+        submissions: Folder of the board's submissions.
     """
     served = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=_few_threads)
     entries = {each.name: len(board.rows(each.name)) for each in board.protocols}
 
     @served.get("/health")
     async def health() -> JSONResponse:
-        # Needs no thread: it answers however many are busy.
+        # Needs no thread, so it answers even if all are busy.
         return JSONResponse({"status": "ok", "entries": entries})
 
     @served.get("/leaderboard.csv")
@@ -66,14 +66,14 @@ def application(board: Board, submissions: Path) -> FastAPI:
         unknown = [on_one_line(name, MAX_NAME) for name in asked if name not in (*NAMES, TOO_LONG)]
         said = f"There is no field {', '.join(unknown[:MAX_NAMES])}. " if unknown else ""
         if said := f"{said}{opened.ignored.text}".strip():
-            # A program that asks for something else must not take this for an answer.
+            # A program that requests something else must not take this for its answer.
             return Response(f"{said}\n", 400, media_type="text/plain")
         name = {"content-disposition": 'attachment; filename="leaderboard.csv"'}
         return Response(csv(board, opened.state), media_type="text/csv", headers=name)
 
     @served.get(f"/{JSON}")
     def whole() -> Response:
-        # A few megabytes and seldom asked for: made each time, and kept by nobody.
+        # A few megabytes and rarely requested, so it is built every time and not cached.
         return Response(json_bytes(board.content), media_type="application/json")
 
     @served.get("/leaderboard.png")
@@ -89,18 +89,18 @@ def application(board: Board, submissions: Path) -> FastAPI:
         style=(ASSETS / "style.css").read_text("utf-8"),
     )
     served.add_middleware(Gate)
-    # What a tab shows is 20 to 200 kB of text.
+    # The content of a tab is 20 to 200 kB of text.
     served.add_middleware(GZipMiddleware, minimum_size=2000, compresslevel=5)
     return served
 
 
 def _mount_page(served: FastAPI, board: Board, submissions: Path) -> None:
-    """Put the page, which Gradio draws, at the root, with nothing else of Gradio open."""
+    """Mount the page, which Gradio draws, at the root, and close the rest of Gradio."""
     demo = build(board, submissions)
     demo.state_session_capacity = SESSIONS
     for event in demo.fns.values():
-        # Values are checked against the board by the page's own functions. Gradio would check them
-        # against the choices of another protocol, in a thread each.
+        # The page's own functions check values against the board. Gradio would check them against
+        # the choices of another protocol, in a separate thread each time.
         event.preprocess = False
         event.postprocess = False
     gr.mount_gradio_app(
@@ -131,7 +131,7 @@ def _mount_page(served: FastAPI, board: Board, submissions: Path) -> None:
 
 @asynccontextmanager
 async def _few_threads(_: FastAPI) -> AsyncIterator[None]:
-    """Drawing is Python alone: more threads are not faster, and each has memory of its own."""
+    """Limit threads: drawing is pure Python, so more are not faster, and each takes memory."""
     current_default_thread_limiter().total_tokens = THREADS
     yield
 
@@ -143,20 +143,20 @@ def start(
     port: int = 7860,
     ready: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve a board until somebody ends it.
+    """Serve a board until stopped.
 
     Args:
-        board: What is shown.
-        submissions: Where the folders of its entries are.
-        host: Address to listen at.
-        port: Port to listen at; 0 for any that is free.
-        ready: Told the page's address once it can be opened.
+        board: The board to show.
+        submissions: Folder of the board's submissions.
+        host: Address to listen on.
+        port: Port to listen on; 0 for any free one.
+        ready: Called with the page's address once it is available.
 
     Raises:
         UserError: The port is taken.
     """
     served = application(board, submissions)
-    # What was built so far stays to the end: the collector need not look at it again.
+    # Everything built so far is permanent, so the garbage collector need not scan it again.
     gc.freeze()
     try:
         listening = socket.create_server((host, port))
@@ -171,8 +171,8 @@ def start(
 
 
 def settings(served: FastAPI) -> uvicorn.Config:
-    """How the application is served."""
-    # Pages that are open hold a stream each: they are not waited for at the end.
+    """Configure the server."""
+    # Open pages hold a stream each, so a shutdown must not wait for them.
     return uvicorn.Config(
         served, http=HeadTimeoutProtocol, log_level="warning", timeout_graceful_shutdown=2
     )

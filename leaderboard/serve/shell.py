@@ -1,11 +1,11 @@
-"""The page's own HTML: Gradio's, with what other sites show of a link to it, made once and kept.
+"""The page's own HTML: Gradio's, with metadata for link previews, built once and cached.
 
-Gradio paints nothing before all of its scripts have run. So the page's header is not a component of
-it: it is part of the HTML and there at once, with the board's answer below it, which
-`assets/page.js` removes when Gradio has drawn its own.
+Gradio paints nothing before all of its scripts have run. The page's header is therefore not a
+Gradio component but part of the HTML, so it appears immediately. Below it is the board's answer,
+which `assets/page.js` removes when Gradio has drawn its own.
 
-Gradio's template says of every page that it is called "Gradio" and leads nowhere. The page is the
-same for everybody who comes by the same address, whatever the query: its own event reads that.
+Gradio's template calls every page "Gradio" and gives it no URL. The page depends only on the
+address by which it is requested, not on the query, which its own event reads.
 """
 
 import gzip
@@ -17,26 +17,26 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from leaderboard.page.header import head_tags
 
 MAX_PAGES: Final = 8
-"""Addresses for which the page is kept; for others it is made each time."""
+"""Number of addresses for which the page is cached; for others it is built every time."""
 _ASKED: Final = (b"host", b"x-forwarded-host", b"x-forwarded-proto")
-"""Headers that the page depends on: by which address it was asked for."""
+"""Headers on which the page depends: the address by which it is requested."""
 _TAG: Final = re.compile(r'<meta\s+(?:property|name)="(?:og|twitter):[^>]*>')
 _DARK: Final = """<script>
 const lbTheme = new URLSearchParams(location.search).get("__theme");
 const lbDark = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 if ((lbTheme ?? lbDark) === "dark") document.body.classList.add("dark");
 </script>"""
-"""Gradio chooses the theme by the same rule, later."""
+"""Gradio selects the theme by the same rule, but later."""
 Key = tuple[tuple[bytes, bytes], ...]
 
 
 class Shell:
-    """ASGI middleware: answers for the page itself, and passes on everything else.
+    """ASGI middleware: serves the page itself, and passes on everything else.
 
     Args:
         app: Gradio.
         header: HTML of the page's header.
-        answer: HTML that stands below it until Gradio is there.
+        answer: HTML that is shown below it until Gradio is ready.
         style: Style sheet of both.
     """
 
@@ -48,7 +48,7 @@ class Shell:
         self._pages: dict[Key, tuple[bytes, bytes]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Handle a request."""
         if scope["type"] != "http" or scope["path"] != "/" or scope["method"] != "GET":
             await self.app(scope, receive, send)
             return
@@ -84,7 +84,7 @@ class Shell:
         scheme = known.get(b"x-forwarded-proto", scope.get("scheme", "http").encode())
         html = _TAG.sub("", b"".join(parts).decode())
         address = f"{scheme.decode('ascii', 'replace')}://{host.decode('ascii', 'replace')}/"
-        # Before anything else in the head: who reads for a preview stops early.
+        # First in the head, because programs that read it for a preview stop early.
         html = html.replace("<head>", f"<head>{head_tags(address)}", 1)
         html = html.replace("</head>", f"{self.style}</head>", 1)
         plain = html.replace("<gradio-app", f"{self.first}<gradio-app", 1).encode()
