@@ -1,13 +1,13 @@
-"""The page: tabs with their controls, and what happens when one of them is used.
+"""The page: tabs with their controls, and the events of these controls.
 
     demo = build(load(Path("leaderboard.parquet")), Path("submissions"))
 
-It only shows what the board's file says. What a tab shows is made by `leaderboard.tabs`, as HTML of
-escaped texts; here are gradio's components and their wiring. There are two kinds of events, neither
-of which sets off another:
+It shows only what is in the board's file. `leaderboard.tabs` makes the contents of tabs, as HTML
+with escaped text; this module has Gradio's components and their wiring. There are two kinds of
+events, neither of which triggers another:
 
-- somebody uses a control: the controls of its tab are read, and its tab is redrawn;
-- somebody opens the page or follows a link in it: the query says which tab is shown and how.
+- a visitor uses a control: the controls of its tab are read, and its tab is redrawn;
+- a visitor opens the page or follows a link in it: the query says which tab is shown and how.
 
 `leaderboard.serve.server` serves it.
 """
@@ -92,19 +92,19 @@ OPEN_TAB: Final = (
     "protocol => [protocol, "
     "document.querySelector('[role=tab][aria-selected=true]')?.textContent.trim() ?? '']"
 )
-"""The chosen protocol and the title of the open tab, in the browser."""
+"""The selected protocol and the title of the open tab, in the browser."""
 _FILE: Final = re.compile(r"`((?:benchmark|submissions)/[\w./]+\.(?:json|md|py))`")
 SLOW_AT_ONCE: Final = 2
 MAX_WAITING: Final = 30
-"""Visitors who may wait for an episode that is read and played again."""
+"""Maximum number of visitors who wait for an episode to be read and replayed."""
 
 
 def build(board: Board, submissions: Path) -> gr.Blocks:
-    """Make the page.
+    """Build the page.
 
     Args:
-        board: What it shows.
-        submissions: Where the folders of its entries are, for single episodes.
+        board: The board to show.
+        submissions: Folder of the board's submissions, for single episodes.
     """
     protocols = choices_of(board, board.protocols[0].name)["protocol"]
     demo = gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True)
@@ -133,7 +133,8 @@ def build(board: Board, submissions: Path) -> gr.Blocks:
         plain_html(footer(board))
         shown = drawn_for(board.protocols[0].name)
         for part in parts:
-            # What a tab shows first is kept: nobody waits for its intervals and tests.
+            # The initial contents of tabs are cached, so that nobody waits for their intervals and
+            # tests.
             _, first = offered_by(board, part.tab)
             part.drawn(first)
         _wire(demo, Page(board, parts, tabs, notice, protocol, drawn_for(), shown))
@@ -141,7 +142,7 @@ def build(board: Board, submissions: Path) -> gr.Blocks:
 
 
 def text_of_tab(board: Board, name: str) -> str:
-    """A text in Markdown, in which files of the repository lead there."""
+    """A Markdown text, with names of files in the repository as links."""
     text = (FOLDER / "texts" / f"{name}.md").read_text("utf-8")
     if not board.facts.repository:
         return text
@@ -157,7 +158,7 @@ def _about_page(state: State) -> str:
 
 
 def _prose(board: Board, name: str, draw: Draw, lead: Draw | None = None) -> TabPart:
-    """A tab of prose, with what is drawn above and below it."""
+    """A tab of prose, with drawn contents above and below it."""
     with gr.Tab(TABS[name], id=name) as tab:
         above = (content(lead),) if lead else ()
         gr.Markdown(text_of_tab(board, name), elem_classes="lb-prose")
@@ -199,7 +200,7 @@ def _board(board: Board) -> TabPart:
             answered,
             plotted,
             content(partial(board_page, board), first=state),
-            # A panel that is not shown any more cannot be sorted by.
+            # A panel that is no longer shown cannot be used for sorting.
             (controls["sort"], lambda state: state.sort),
         )
     part = TabPart(
@@ -262,7 +263,7 @@ def _entry(board: Board, submissions: Path) -> TabPart:
         listed = content(partial(episodes_page, board, None), "episodes.js")
         episode = (listed[0], partial(episodes_page, board, submissions))
         contents = (head, curve, about, listed)
-        # The first three are the same whichever of its episodes is shown.
+        # The first three are the same for all of its episodes.
         return TabPart("entry", tab, drawn_for(), controls, contents, (episode,), 3, ("entry",))
 
 
@@ -307,7 +308,7 @@ def _coverage(board: Board) -> TabPart:
 
 
 def _wire_part(whole: Page, part: TabPart) -> None:
-    """Tie a tab and its controls to what they change."""
+    """Connect a tab and its controls to what they change."""
     contents = [component for component, _ in part.contents]
     alone = {name: each for name, each in part.controls.items() if name != "panels"}
     own = [each for name, each in alone.items() if name not in part.reusable_by]
@@ -323,10 +324,11 @@ def _wire_part(whole: Page, part: TabPart) -> None:
                 **whole.event,
             )
     if "panels" in part.controls:
-        # Who asks for a task in one tab asks for it in the others, too.
+        # A task selected in one tab is also selected in the others.
         others = [each.controls["panels"] for each in whole.parts
                   if each is not part and "panels" in each.controls]  # fmt: skip
-        # In the browser, before the server answers: a tab that is opened meanwhile shows it, too.
+        # In the browser, before the server answers, so that a tab opened in the meantime shows it,
+        # too.
         part.controls["panels"].input(
             None,
             inputs=part.controls["panels"],
@@ -359,7 +361,7 @@ def _wire_part(whole: Page, part: TabPart) -> None:
 
 
 def _wire(demo: gr.Blocks, whole: Page) -> None:
-    """Tie controls and links to what they change."""
+    """Connect controls and links to what they change."""
     contents: list[gr.HTML] = []
     for part in whole.parts:
         contents += [each for each, _ in part.contents if isinstance(each, gr.HTML)]
@@ -372,9 +374,9 @@ def _wire(demo: gr.Blocks, whole: Page) -> None:
 
     async def fetch(event: gr.EventData) -> Updates:
         if reading.statistics().tasks_waiting >= MAX_WAITING:
-            # What stands in its place asks again.
+            # The placeholder requests it again.
             return {whole.slow[0]: gr.skip()}
-        # Who waits holds no thread that the others need.
+        # Waiting requests must not occupy threads that others need.
         asked = parsed(str(event.href))
         return await run_sync(on_slow_parts, whole, asked, limiter=reading)
 
@@ -391,7 +393,7 @@ def _wire(demo: gr.Blocks, whole: Page) -> None:
     gr.on(followed, follow, inputs=chosen, outputs=whole.all, **whole.event)
     gr.on([each.input for each in whole.slow], fetch, outputs=whole.slow, **whole.event)
     demo.load(open_page, inputs=shown, outputs=whole.all, **whole.event)
-    # The server does not know which tab is open: the browser says it instead of the task.
+    # The server does not know which tab is open, so the browser sends it in place of the task.
     whole.protocol.input(
         change_protocol,
         inputs=[whole.protocol, whole.task],

@@ -1,7 +1,7 @@
 """Starts the page as a Space of the Hugging Face hub: `app_file` in this folder's README.
 
-A Space runs a file and not a package, so the repository's folder is named to Python first. The
-board lies beside the packages, where the workflow `space` has put it.
+A Space runs a file, not a package, so the repository's folder is put on Python's path first. The
+workflow `space` puts the board next to the packages.
 """
 
 import os
@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> None:
-    """Serve the board at the address that the hub names."""
+    """Serve the board at the address that the hub specifies."""
     from leaderboard.board.board import load
     from leaderboard.serve.server import start
 
@@ -22,6 +22,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # In front of this folder, whose modules are not packages of their own.
+    # Replaces this folder, whose modules are not top-level packages.
     sys.path[0] = str(ROOT)
     main()
