@@ -118,7 +118,11 @@ def custom_methods(study: Study, file: Path) -> CustomMethods:
             raise UserError(f"{file}: recipes: {recipe} is not a YAML file")
         settings = read_recipe(str(place))
         given = [str(file.parent / each) if each.endswith(".py") else each for each in plugins]
-        loaded = load_plugins(given)
+        try:
+            loaded = load_plugins(given)
+        except UserError as error:
+            said = str(error).removeprefix("--plugin ")
+            raise UserError(f"{file}: recipes: {recipe}: {said}") from error
         code = {name: plugin.sha256 for name, plugin in loaded.items()}
         version = sha256_text(canonical_json([settings, code]))[:_VERSION]
         methods[place.stem] = CustomMethod(place, loaded, version)

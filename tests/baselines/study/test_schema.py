@@ -121,6 +121,7 @@ def test_the_papers_study_has_the_runs_that_its_claims_need() -> None:
         ("{own: []}", "recipes: own is not a YAML file"),
         ("{grpo.yaml: []}", "grpo is the name of a shipped recipe"),
         ("{damaged.yaml: []}", "damaged.yaml"),
+        ("{there.yaml: [own.py]}", "study.yaml: recipes: there.yaml: /"),
         ("{there.yaml: [own.py]}", "own.py is not a file"),
         ("{there.yaml: [none_of_these]}", "No module named 'none_of_these'"),
     ],
