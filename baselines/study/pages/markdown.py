@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 from jinja2 import Environment, StrictUndefined
 
@@ -47,9 +48,14 @@ def write_page(path: Path, text: str, results: Path) -> None:
         target = Path(os.path.normpath(shipped / link[1]))
         if target.is_relative_to(registry.RESULTS):  # a copy contains it, too
             return link[0]
-        return f"]({Path(os.path.relpath(target, path.parent)).as_posix()}"
+        return f"]({relative_link(target, path.parent)}"
 
     write_atomically(path, _OUTWARD.sub(moved, text).encode())
+
+
+def relative_link(target: Path, folder: Path) -> str:
+    """The address of a file in a page of a folder; Markdown has no links with spaces."""
+    return quote(Path(os.path.relpath(target, folder)).as_posix())
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

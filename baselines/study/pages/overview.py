@@ -8,7 +8,6 @@ results folder. All are created only from finished cells.
 Tracks of a sweep over learning rates are left out: they have a separate page (`robustness`).
 """
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -21,7 +20,7 @@ from baselines.study.methods import TrackResults
 from baselines.study.pages.claims_page import CLAIMS
 from baselines.study.pages.collapse_counts import HEADING, collapse_counts, collapse_table
 from baselines.study.pages.headlines import headlines
-from baselines.study.pages.markdown import fill, wrapped, write_page
+from baselines.study.pages.markdown import fill, relative_link, wrapped, write_page
 from baselines.study.pages.overview_figure import overview_figure
 from baselines.study.pages.overview_grid import axes_of, grid_of, most_run
 from baselines.study.pages.overview_tables import overview_tables
@@ -78,7 +77,7 @@ def write_overview(
     try:
         write_atomically(results / FIGURE, overview_figure(found, current_tracks, kinds))
         write_page(page, overview_page(found, current_tracks), results)
-        pages = Path(os.path.relpath(results, readme.parent)).as_posix()
+        pages = relative_link(results, readme.parent)
         block = overview_block(found, current_tracks, judged, withdrawn, kinds, pages)
         write_atomically(readme, f"{parts[1]}\n{block}\n\n{parts[3]}".encode())
     except OSError as error:
