@@ -68,6 +68,8 @@ def test_the_first_page_counts_the_runs_of_the_sweep() -> None:
     fewest = min(int(runs) for method in counts for _, runs in method)
     first = " ".join((REPOSITORY / "README.md").read_text("utf-8").split())
     assert f"around `sokoban-stress`, with at least {fewest} seed" in first
+    for recipe, _, margin, *_ in methods[1:]:
+        assert re.search(rf"`{recipe}` {re.escape(margin)}[ ,.]", first)
     names = re.findall(r"\((sokoban-[a-z0-9-]+)/README.md\)", " ".join(heads))
     lower = [
         count
