@@ -438,7 +438,8 @@ def learn_from(learner: Learner, rows: Sequence[Row], number: int) -> Learned:
     with code_of_learner(learner.config.learner):
         learned = checks.given(learner.learn(rows, number), Learned, "learn")
     if missing := [name for name in NOTHING_LEARNED if name not in learned.metrics]:
-        raise UserError(f"the metrics of {type(learner).__qualname__}.learn lack {missing[0]}")
+        lacked = ", ".join(missing)
+        raise UserError(f"the metrics of {type(learner).__qualname__}.learn lack {lacked}")
     if type(learner).state_dict is Learner.state_dict and not learner.warned:
         learner.warned = checks.warn_of_lost_state()
     return replace(learned, metrics=loggable(learned.metrics))

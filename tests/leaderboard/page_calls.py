@@ -12,7 +12,9 @@ PREDICT = "/gradio_api/run/predict"
 BOARD, LINK, SLOW, LOAD = 0, 20, 21, 22
 """Events by their numbers: the board's controls, a link, what takes long, and opening the page."""
 SHOWN: list[Any] = ["v1", "tab=board&protocol=v1&panels=built-in", *[""] * 9]
-"""What a link reads: the protocol, and what each tab was drawn for."""
+"""What the page reads when it loads: the protocol, and what each tab was drawn for."""
+CHOSEN: list[Any] = [SHOWN[0], "built-in", "", *SHOWN[1:]]
+"""What a link reads: also the task and the track that are chosen."""
 CONTROLS: list[Any] = [
     "v1", "built-in", "good", "success", [], [], [], [], "any", list(USUAL), False, "",
 ]  # fmt: skip

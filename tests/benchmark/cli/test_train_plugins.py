@@ -197,7 +197,7 @@ OWN_LEARN = EARLY_TURNS.replace(
     ("returned", "message"),
     [
         ("learned.plans", "(EarlyTurns) raises AttributeError: 'Learned' object has no attribute"),
-        ("None", "EarlyTurnsLearner.learn returns NoneType, not Learned"),
+        ("None", "learn() of the learner early_turns gives NoneType instead of Learned"),
         (
             "replace(learned, metrics={})",
             "of EarlyTurnsLearner.learn lack policy/optimizer_steps, policy/skipped_steps",

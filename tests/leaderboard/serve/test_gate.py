@@ -28,6 +28,7 @@ from leaderboard.serve.gate import MAX_BODY, Gate, HeadTimeoutProtocol
 from leaderboard.serve.server import SESSIONS, THREADS, application, settings
 from tests.leaderboard.page_calls import (
     BOARD,
+    CHOSEN,
     CONTROLS,
     LINK,
     LOAD,
@@ -280,12 +281,12 @@ def test_the_events_of_the_page_pass(client: TestClient) -> None:
     answer = client.post(PREDICT, json=call(BOARD, CONTROLS))
     assert answer.status_code == 200 and "good" in answer.text
     link = {"href": "?tab=entry&entry=nobody"}
-    said = client.post(PREDICT, json=call(LINK, SHOWN, event_data=link)).text
+    said = client.post(PREDICT, json=call(LINK, CHOSEN, event_data=link)).text
     assert "not on the board: entry nobody" in said
     assert client.post(PREDICT, json=call(LOAD, SHOWN, event_data=None)).status_code == 200
     # Whatever a browser says that it shows.
     for value in (["x"], True, None, "%"):
-        odd = call(LINK, ["v1", *[value] * 10], event_data=link)
+        odd = call(LINK, ["v1", *[value] * 12], event_data=link)
         assert client.post(PREDICT, json=odd).status_code == 200
     slow = call(SLOW, [], event_data={"href": "?tab=entry&entry=20260101_good"})
     assert "Episodes" in client.post(PREDICT, json=slow).text
