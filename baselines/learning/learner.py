@@ -215,6 +215,8 @@ class Learner:
     def state_dict(self) -> Mapping[str, Any]:
         """What a subclass remembers from one update to the next, for checkpoints; nothing here.
 
+        Called in all processes.
+
         Returns:
             Tensors, numbers, strings, and lists and dictionaries of them, by name; the same in all
             processes.
@@ -446,5 +448,5 @@ def learn_from(learner: Learner, rows: Sequence[Row], number: int) -> Learned:
 
 
 def _all(values: Tensors) -> list[torch.Tensor]:
-    """Values that every row must have."""
+    """The values that are known."""
     return [value for value in values if value is not None]

@@ -100,6 +100,8 @@ def save_last(
         UserError: The disk is full or failed, or what the learner remembers cannot be kept; the one
             before is still there.
     """
+    # In all processes: it may gather sharded tensors, and its errors end all of them.
+    remembered = {} if learner is None else state_of(learner)
     with _writing(folder, LAST, "checkpoint"):
         fresh = _fresh(accelerator, folder, LAST)
         _export(accelerator, model, chat, fresh)
@@ -110,7 +112,7 @@ def save_last(
                 # Tied weights are one tensor under two names, which safetensors refuses.
                 copies = {name: value.cpu().clone().contiguous() for name, value in older.items()}
                 save_file(copies, fresh / _STATE / _OLDER)
-            if learner is not None and (remembered := state_of(learner)):
+            if remembered:
                 (fresh / _STATE / _LEARNER).write_bytes(_packed(remembered))
             # The facts say that the rest is whole: they come when it is on the disk.
             sync_tree(fresh)
@@ -203,7 +205,7 @@ def _packed(state: Mapping[str, Any]) -> bytes:
     content = io.BytesIO()
     try:
         torch.save(dict(state), content)
-        torch.load(io.BytesIO(content.getvalue()), weights_only=True)
+        torch.load(io.BytesIO(content.getvalue()), "cpu", weights_only=True)
     # Pickles raise anything.
     except Exception as error:
         raise UserError(
@@ -227,7 +229,7 @@ def load_last(
 
     Raises:
         UserError: It was written with FSDP and this run has none, or vice versa; files are missing
-            or damaged.
+            or damaged; or the code of a custom learner raised an error.
     """
     saved = folder / LAST / _STATE
     path = saved / _OLDER

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import yaml
 
 from baselines.config.layers import RECIPES, names
@@ -219,6 +220,8 @@ def test_two_processes_train_as_one(tmp_path: Path) -> None:
     # Every process has an engine, or the main one has the only one.
     for engines in ("each", "main"):
         two = read_training_log(tmp_path / engines / LOG).updates
+        kept = torch.load(tmp_path / engines / "last/state/learner.pt", weights_only=True)
+        assert kept["ranks"].tolist() == [0, 1]
         for alone, together in zip(one, two, strict=True):
             for name in ("rollout/success", "tokens/response", "rollout/uniform_groups"):
                 assert together.values[name] == alone[name]

@@ -8,8 +8,10 @@ names in `FOLDER`.
 
 import asyncio
 import sys
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import torch
 from accelerate import Accelerator
@@ -17,9 +19,18 @@ from accelerate import Accelerator
 from baselines.config.layers import resolve
 from baselines.config.run import TrainingCallbacks, TrainingRun
 from baselines.inits.registry import find_model
+from baselines.learning.learner import Learner
 from baselines.training.trainer import Trainer
 from benchmark.engines.transformers.engine import TransformersEngine
 from tasks.registry import load_task
+
+
+class Gathering(Learner):
+    """Remembers what only all processes together know."""
+
+    def state_dict(self) -> Mapping[str, Any]:
+        ranks = torch.tensor([self.accelerator.process_index])
+        return {"ranks": self.accelerator.gather(ranks)}
 
 
 def main() -> None:
@@ -49,7 +60,8 @@ def train(folder: Path, each: bool, recipe: str, own: list[str]) -> None:
                 engine = await stack.enter_async_context(
                     TransformersEngine(weights, deterministic=True)
                 )
-            await Trainer(run, engine, accelerator, TrainingCallbacks()).train()
+            callbacks = TrainingCallbacks()
+            await Trainer(run, engine, accelerator, callbacks, learner=Gathering).train()
 
     asyncio.run(trained())
 
