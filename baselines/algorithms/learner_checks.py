@@ -109,9 +109,10 @@ class LearnerChecks:
         ]
         if lost and self._learner.accelerator.is_main_process:
             log.warning(
-                "the learner %s changes %s in an update, but no checkpoint holds it: a resumed run "
-                "would differ from an uninterrupted one; add state_dict() and load_state_dict() to "
-                "%s",
+                "the learner %s changes %s in an update, but no checkpoint holds it: if a later "
+                "update needs it, a resumed run differs from an uninterrupted one; add "
+                "state_dict() and load_state_dict() to %s (a state_dict() that returns {} says "
+                "that nothing is needed)",
                 self.name,
                 ", ".join(lost[:3]),
                 type(self._learner).__qualname__,
