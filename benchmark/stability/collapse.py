@@ -161,7 +161,10 @@ def halved(success: Curve) -> bool:
 
 
 def halved_on(run: RunCurves) -> tuple[str, ...]:
-    """Panels on which a run is `halved`; an empty name is the mean over several tasks."""
+    """Panels on which a run is `halved`.
+
+    An empty name is the only panel or, for a run on several tasks, the mean over them.
+    """
     found = [(*name.partition("@"), points) for name, points in run.curves.items()]
     return tuple(
         panel
