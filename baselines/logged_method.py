@@ -59,9 +59,8 @@ def method_fault(track: Track, start: Start) -> str | None:
 
 def _custom_fault(track: Track, start: Start) -> str | None:
     """How a custom recipe on a track is a shipped one, by its name or choices, or has no code."""
-    for name in names(RECIPES):
-        if skeleton(name) == skeleton(start.recipe):
-            return f"its recipe {start.recipe} reads like the shipped {name}"
+    if (shipped := read_as(start.recipe)) is not None:
+        return f"its recipe {start.recipe} reads like the shipped {shipped}"
     try:
         config, _ = logged_configuration(start)
     except UserError as error:
@@ -78,6 +77,11 @@ def _custom_fault(track: Track, start: Start) -> str | None:
     if start.plugins:
         return f"{said}, and names nothing that a plug-in brings"
     return f"{said}: call it that"
+
+
+def read_as(recipe: str) -> str | None:
+    """The shipped recipe whose name a custom one is mistaken for; None if there is none."""
+    return next((name for name in names(RECIPES) if skeleton(name) == skeleton(recipe)), None)
 
 
 def shipped_as(track: Track, config: TrainConfig) -> str | None:

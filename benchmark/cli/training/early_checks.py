@@ -10,6 +10,7 @@ from tasks.errors import UserError, suggestion
 
 if TYPE_CHECKING:
     from baselines.config.run import TrainingRun
+    from baselines.config.schema import TrainConfig
 
 _SHOWN: Final = 3
 """Maximum number of changed files to name."""
@@ -100,16 +101,34 @@ def unhashed_text(training: "TrainingRun") -> str | None:
 
 
 def renamed_text(training: "TrainingRun", track: Track | None) -> str | None:
-    """What is said on a track of a custom recipe with a shipped one's choices; None of others."""
-    from baselines.config.layers import RECIPES, names
-    from baselines.logged_method import shipped_as
-
-    if training.track is None or track is None or training.recipe in names(RECIPES):
+    """See `taken_text`; None for an open run."""
+    if training.track is None or track is None:
         return None
-    if (shipped := shipped_as(track, training.config)) is None:
+    return taken_text(training.recipe, training.config, track)
+
+
+def taken_text(recipe: str, config: "TrainConfig", track: Track) -> str | None:
+    """A warning on a track if a custom recipe has a shipped one's name or choices; otherwise None.
+
+    Args:
+        recipe: The recipe's name.
+        config: Its configuration on the track.
+        track: The track.
+    """
+    from baselines.config.layers import RECIPES, names
+    from baselines.logged_method import read_as, shipped_as
+
+    if recipe in names(RECIPES):
+        return None
+    if (shipped := read_as(recipe)) is not None:
+        return (
+            f"warning: {recipe} reads like the shipped {shipped}, so entries of its runs are "
+            "refused: rename the recipe's file"
+        )
+    if (shipped := shipped_as(track, config)) is None:
         return None
     return (
-        f"warning: {training.recipe} has the four choices of {shipped}, so entries of this run are "
+        f"warning: {recipe} has the four choices of {shipped}, so entries of its runs are "
         "refused: train that recipe, or name your method in a choice or a learner of a plug-in"
     )
 

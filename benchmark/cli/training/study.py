@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +112,22 @@ def _check_on_gpus(cells: "tuple[Cell, ...]", setting: "StudySetting") -> None:
         )
 
 
+def _warn_of_methods(cells: Sequence["Cell"], setting: "StudySetting") -> None:
+    """Name methods of the study's own whose entries would be refused, before hours of training."""
+    from baselines.tracks.registry import resolve_on_track
+    from benchmark.cli.training.early_checks import taken_text
+
+    for name, recipe in dict.fromkeys((cell.track, cell.recipe) for cell in cells):
+        if recipe not in setting.custom.methods:
+            continue
+        track = setting.current_tracks[name].track
+        config = resolve_on_track(
+            track, setting.custom.recipe(recipe), track.learning_rate.rates[0]
+        )
+        if (said := taken_text(recipe, config, track)) is not None:
+            say(f"{name}: {said}", file=sys.stderr)
+
+
 def _are_shipped(results: Path) -> bool:
     """Whether these are the results shipped with this repository."""
     from baselines.tracks.registry import RESULTS
@@ -130,6 +146,7 @@ def _run(_arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
     _say_outdated(found.outdated, setting)
     say(f"{len(done)} of {len(cells)} runs are finished; {_left(found.missing, done, setting)}")
     sys.stdout.flush()
+    _warn_of_methods(found.missing, setting)
     if setting.gpus.train_options:
         _check_on_gpus(found.missing, setting)
     left = list(found.missing)

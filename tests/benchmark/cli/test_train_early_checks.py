@@ -7,21 +7,29 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+import yaml
 
 from baselines.algorithms.advantage.base import Advantage
 from baselines.algorithms.advantage.grpo import GRPO
+from baselines.config.layers import read_recipe
 from baselines.inits.registry import find_model
 from baselines.study import workspace
-from baselines.tracks.registry import load_track
+from baselines.study.current_tracks import current_tracks_of
+from baselines.study.custom import custom_methods
+from baselines.study.schema import cells_of, read_study
+from baselines.study.workspace import StudySetting
+from baselines.tracks.registry import load_track, resolve_on_track
 from benchmark.cli.main import EXIT_USER_ERROR, main, parse
 from benchmark.cli.training import early_checks
 from benchmark.cli.training.early_checks import (
     changed_text,
     check_run,
     inert_text,
+    taken_text,
     unhashed_text,
 )
 from benchmark.cli.training.run_folder import refuse_other_files
+from benchmark.cli.training.study import _warn_of_methods
 from benchmark.cli.training.train import _open_run
 from benchmark.versions import install_text
 from tasks.errors import UserError
@@ -175,3 +183,35 @@ def test_a_choice_of_an_installed_package_is_named_on_a_track_without_its_plugin
             assert unhashed_text(run) is None
     finally:
         Advantage.choices.pop("installed", None)
+
+
+def test_a_name_that_is_mistaken_for_a_shipped_one_is_said_before_the_run() -> None:
+    """Entries of such runs are refused, whatever their choices."""
+    track = load_track("sokoban-standard")
+    grpo, gspo = (resolve_on_track(track, name, 0.0002) for name in ("grpo", "gspo"))
+    mixed = grpo.model_copy(update={"clipping": gspo.clipping, "aggregation": grpo.aggregation})
+    said = taken_text("grpo-st", mixed, track) or ""
+    assert said.startswith("warning: grpo-st reads like the shipped grpo_st, so entries of its")
+    said = taken_text("mine", grpo, track) or ""
+    assert said.startswith("warning: mine has the four choices of grpo, so entries of its runs")
+    assert taken_text("grpo", grpo, track) is None
+
+
+def test_a_study_says_before_it_runs_which_of_its_methods_entries_are_refused_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shipped = read_recipe("gspo")
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(shipped))
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump(shipped | {"advantage": {"name": "rloo"}}))
+    file = tmp_path / "study.yaml"
+    file.write_text(
+        "name: some\nrecipes: {mine.yaml: [], own.yaml: []}\n"
+        "blocks: [{tracks: [sokoban-standard], recipes: [grpo, mine, own], seeds: [0, 1]}]\n"
+    )
+    study = read_study(file)
+    cells, custom = cells_of(study), custom_methods(study, file)
+    tracks = current_tracks_of(cells, str(file), custom)
+    setting = StudySetting(tracks, tmp_path, tmp_path, 1, (), custom)
+    _warn_of_methods(cells, setting)
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("sokoban-standard: warning: mine has the four choices of gspo")

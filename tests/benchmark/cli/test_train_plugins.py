@@ -142,7 +142,7 @@ def test_on_a_track_a_recipe_that_names_nothing_of_its_plugin_is_warned_of(
     words = ["train", "--track", "sokoban-stress", "--recipe", str(place / "ranked.yaml")]
     words += ["--plugin", str(place / "rank.py"), "--out", str(place / "run"), "--dry-run"]
     main(words)
-    said = "warning: ranked has the four choices of grpo, so entries of this run are refused"
+    said = "warning: ranked has the four choices of grpo, so entries of its runs are refused"
     assert said in capsys.readouterr().err
     (place / "ranked.yaml").write_text(RECIPE)
     main(words)
