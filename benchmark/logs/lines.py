@@ -83,8 +83,8 @@ class Start(Strict):
         created: Start of the run, ISO 8601, UTC.
         recipe: Name of the recipe.
         configuration: The resolved configuration: everything that can affect a result, but no
-            output paths. Runs with the same plug-ins whose configurations differ only in `seed` are
-            seeds of one curve.
+            output paths. Runs with the same plug-ins whose configurations differ only in `seed` and
+            `FREE` are seeds of one curve.
         task: Name of the training task.
         init: The initial weights.
         fingerprint: Protocol fingerprint of the validations.
