@@ -216,7 +216,8 @@ def _read_log(folder: Path, file: StoredFile, allowance: Allowance) -> TrainingL
         allowance.add(log)
     for number, line in enumerate(lines_of([content], MAX_LINE), 1):
         given = _plain(line, file.path, f"line {number}")
-        if number == 1 and type(given["schema_version"]) is not int:
-            problem = "has the wrong type"
+        if number == 1 and type(version := given.get("schema_version")) is not int:
+            # The schema fills it in, but the trainer writes it.
+            problem = "is missing" if version is None else "has the wrong type"
             raise Rejected(Finding(file.path, "line 1, schema_version", problem, fix))
     return log

@@ -138,6 +138,10 @@ def resumed(lines: Lines) -> Lines:
     return [lines[0], *[line] * len(lines), *lines[1:]]
 
 
+def without_version(lines: Lines) -> None:
+    del lines[0]["schema_version"]
+
+
 FORGERIES = [
     Forgery(
         "a version that is true",
@@ -150,6 +154,12 @@ FORGERIES = [
         "trained",
         start(schema_version=True),
         f"{LOG}, line 1, schema_version: has the wrong type",
+    ),
+    Forgery(
+        "a log without a version",
+        "trained",
+        logs(without_version),
+        f"{LOG}, line 1, schema_version: is missing",
     ),
     Forgery("sessions of nothing", "trained", logs(resumed), "continues 42 times, more often than"),
     *(
