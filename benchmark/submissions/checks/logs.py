@@ -11,8 +11,10 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
 from typing import Any, Final
 
+from benchmark.flat import flat
 from benchmark.logs.curves import run_curves_of
 from benchmark.logs.foreign import Reading
+from benchmark.logs.lines import FREE
 from benchmark.logs.training_log import TrainingLog
 from benchmark.models import same_weights
 from benchmark.stability.runs import run_stability
@@ -198,5 +200,6 @@ def _code_note(logs: Sequence[TrainingLog]) -> str | None:
 
 
 def _settings(log: TrainingLog) -> dict[str, Any]:
-    configuration = {k: v for k, v in log.start.configuration.items() if k != "seed"}
+    known = flat(log.start.configuration).items()
+    configuration = {name: value for name, value in known if name not in FREE | {"seed"}}
     return {"recipe": log.start.recipe, "task": log.start.task, "configuration": configuration}

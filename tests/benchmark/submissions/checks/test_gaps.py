@@ -1,8 +1,11 @@
-"""Seeds of an entry that are not the first ones."""
+"""Seeds of an entry: which ones, and what they may differ in."""
 
 import pytest
 
 from benchmark.submissions.checks.logs import gaps_of
+from tests.benchmark.submissions.conftest import Copies
+from tests.benchmark.submissions.tampering.forged_trainings import Lines
+from tests.support.submissions.small import check
 
 
 @pytest.mark.parametrize(
@@ -21,3 +24,21 @@ from benchmark.submissions.checks.logs import gaps_of
 )
 def test_seeds_that_are_not_the_first_are_named(seeds: list[int], said: str | None) -> None:
     assert gaps_of(seeds) == (said and f"{said}; reviewers may ask about others")
+
+
+def test_seeds_may_differ_in_settings_that_change_no_result(copies: Copies) -> None:
+    """The second one ran where memory was short."""
+
+    def smaller(lines: Lines) -> None:
+        configuration = lines[0]["configuration"]
+        configuration["checkpoint_every"] = 1
+        optimization = configuration.setdefault("optimization", {})
+        optimization |= {"micro_batch_tokens": 2048, "gradient_checkpointing": True}
+
+    copy = copies("trained")
+    copy.log(smaller, 1)
+    texts = [finding.text for finding in check(copy.folder).findings]
+    assert not any("other settings than" in text for text in texts), texts
+    copy.log(lambda lines: lines[0]["configuration"]["optimization"].update(epochs=2), 1)
+    texts = [finding.text for finding in check(copy.folder).findings]
+    assert any("has other settings than" in text for text in texts)
