@@ -68,7 +68,7 @@ class FallenRun:
     Attributes:
         run: The run.
         half: The run's half.
-        first: Signals that first left the range of all healthy runs of the other half.
+        first: Signals that were the first to leave the range of all healthy runs of the other half.
         ahead: Updates from that to the fall; None if no signal did.
         warning: Updates from the alarm of the rule chosen on the other half to the fall; None
             without a warning.
