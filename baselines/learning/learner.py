@@ -215,11 +215,9 @@ class Learner:
     def state_dict(self) -> Mapping[str, Any]:
         """What a subclass remembers from one update to the next, for checkpoints; nothing here.
 
-        Called in all processes.
-
         Returns:
             Tensors, numbers, strings, and lists and dictionaries of them, by name; the same in all
-            processes.
+            processes, each of which calls this.
         """
         return {}
 
