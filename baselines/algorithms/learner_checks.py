@@ -1,7 +1,7 @@
 """What the steps of a user's own learner give, checked before shipped code uses it."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import index
 from typing import Any, TypeVar
 
@@ -11,6 +11,7 @@ from tasks.errors import UserError
 from tasks.texts import first_line
 
 T = TypeVar("T")
+Attributes = Mapping[str, tuple[object, int]]
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +30,6 @@ class LearnerChecks:
         chosen = learner.config.learner
         self.name = chosen.name if chosen is not None else type(learner).__qualname__
         self._learner = learner
-        # Values are kept, so that none that comes later has the identity of one before.
-        self._before = {name: (value, _mark(value)) for name, value in vars(learner).items()}
 
     def given(self, found: object, kind: type[T], step: str) -> T:
         """What a step gives.
@@ -94,8 +93,29 @@ class LearnerChecks:
             if sound and not bool(each.isfinite().all()):
                 raise UserError(f"{what} is not finite for row {row}")
 
-    def warn_of_lost_state(self) -> bool:
-        """Say what a resumed run would not know: attributes that the update has changed.
+    def metrics(self, found: Collection[str], needed: Collection[str]) -> None:
+        """Check that `Learner.learn` returns the metrics that every update has.
+
+        Args:
+            found: Names of its metrics.
+            needed: Names of these.
+
+        Raises:
+            UserError: It lacks some.
+        """
+        if missing := [name for name in needed if name not in found]:
+            raise UserError(f"the metrics of {self._of('learn')} lack {', '.join(missing)}")
+
+    def attributes(self) -> Attributes:
+        """The learner's attributes, to be compared after an update."""
+        # Values are kept, so that none that comes later has the identity of one before.
+        return {name: (value, _mark(value)) for name, value in vars(self._learner).items()}
+
+    def warn_of_lost_state(self, before: Attributes) -> bool:
+        """Warn of state that a resumed run would lose: attributes that an update has changed.
+
+        Args:
+            before: `attributes` before the update.
 
         Returns:
             Whether there are any.
@@ -103,9 +123,7 @@ class LearnerChecks:
         lost = [
             name
             for name, value in vars(self._learner).items()
-            if name not in self._before
-            or self._before[name][0] is not value
-            or self._before[name][1] != _mark(value)
+            if name not in before or before[name][0] is not value or before[name][1] != _mark(value)
         ]
         if lost and self._learner.accelerator.is_main_process:
             log.warning(

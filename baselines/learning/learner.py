@@ -435,13 +435,12 @@ def learn_from(learner: Learner, rows: Sequence[Row], number: int) -> Learned:
             raised an error or returns the wrong thing.
     """
     checks = LearnerChecks(learner)
+    before = checks.attributes()
     with code_of_learner(learner.config.learner):
         learned = checks.given(learner.learn(rows, number), Learned, "learn")
-    if missing := [name for name in NOTHING_LEARNED if name not in learned.metrics]:
-        lacked = ", ".join(missing)
-        raise UserError(f"the metrics of {type(learner).__qualname__}.learn lack {lacked}")
+    checks.metrics(learned.metrics, NOTHING_LEARNED)
     if type(learner).state_dict is Learner.state_dict and not learner.warned:
-        learner.warned = checks.warn_of_lost_state()
+        learner.warned = checks.warn_of_lost_state(before)
     return replace(learned, metrics=loggable(learned.metrics))
 
 

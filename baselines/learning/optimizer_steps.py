@@ -373,7 +373,7 @@ class _Kept:
 
 
 def mini_batches(rows: int, optimization: Optimization, seed: int, update: int) -> list[list[int]]:
-    """Deal a rollout's rows evenly to optimizer steps, anew in every epoch.
+    """Deal a rollout's rows evenly to optimizer steps, in a new order in every epoch.
 
     Returns:
         Row numbers of each step, epoch after epoch; a pure function of the arguments.

@@ -35,7 +35,7 @@ def check_folder(folder: Path) -> None:
     """Check that a folder contains a model that may be loaded.
 
     Raises:
-        UserError: There is no folder, the model needs files that are not hashed
+        UserError: It is not a folder, the model needs files outside the hash
             (`check_own_files`), or there is no `config.json`, no safetensors weights (pickle
             weights are refused), no tokenizer, or a shard of the index is missing.
     """

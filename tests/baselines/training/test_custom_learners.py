@@ -60,7 +60,7 @@ def test_what_a_learner_remembers_survives_a_resume(
         train(tmp_path / "run-killed", "rloo", own, learner=Remembering)
         logged = [json.loads(line) for line in (tmp_path / "run-killed" / LOG).open()]
         assert [without_times(line) for line in logged[1:]] == [*map(without_times, whole)]
-        # The same learner without it starts anew, which is said before it matters, once.
+        # The same learner without it starts from 0 again, which is said before it matters, once.
         train(tmp_path / "lost", "rloo", own, kill_at=3, learner=Forgetful)
     said = "the learner Forgetful changes baseline in an update, but no checkpoint holds it"
     assert caplog.text.count(said) == 1

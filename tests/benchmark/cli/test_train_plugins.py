@@ -200,7 +200,7 @@ OWN_LEARN = EARLY_TURNS.replace(
         ("None", "learn() of the learner early_turns gives NoneType instead of Learned"),
         (
             "replace(learned, metrics={})",
-            "of EarlyTurnsLearner.learn lack policy/optimizer_steps, policy/skipped_steps",
+            "learner early_turns lack policy/optimizer_steps, policy/skipped_steps",
         ),
         (
             "replace(learned, metrics=learned.metrics | {'own': 1.0})",

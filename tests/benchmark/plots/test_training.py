@@ -16,8 +16,7 @@ from matplotlib.figure import Figure
 from benchmark.cli.main import main
 from benchmark.logs.groups import Plotted, Series, band_of, curves_of, plotted, series_of
 from benchmark.logs.training_log import TrainingLog, read_training_log
-from benchmark.plots.colors import HUES
-from benchmark.plots.style import looks_of, style_axes
+from benchmark.plots.style import style_axes
 from benchmark.plots.training import figure_bytes
 from benchmark.plots.training_page import training_page
 from benchmark.stability.collapse import collapse_update
@@ -445,13 +444,3 @@ def test_logs_are_read_without_torch_and_matplotlib() -> None:
         "assert not {'torch', 'vllm', 'matplotlib'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_a_recipe_has_one_color_in_every_figure_and_unknown_ones_go_by_number() -> None:
-    grpo, blue, cispo = looks_of(["grpo", "dr_grpo", "cispo"])
-    assert (grpo.color, blue.color, cispo.color) == (HUES[0], HUES[0], HUES[1])
-    assert grpo.dashes == cispo.dashes == "-" != blue.dashes
-    assert looks_of(["cispo"]) == [cispo]
-    by_number = [HUES[0], HUES[1], HUES[2]]
-    for recipes in (["cispo", "cispo", "grpo"], ["cispo", "mine", "grpo"], ["cispo", None, "grpo"]):
-        assert [look.color for look in looks_of(recipes)] == by_number

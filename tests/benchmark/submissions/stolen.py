@@ -39,7 +39,7 @@ def other_numbers(copy: Copy, change: Callable[[float], float]) -> None:
 
 
 def other_logs(copy: Copy, share: float = 1.0) -> None:
-    """Draws all numbers of some updates that are not counts anew.
+    """Draws all numbers of some updates again, apart from counts.
 
     Their validations have a turn more.
     """
