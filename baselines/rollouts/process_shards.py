@@ -8,7 +8,7 @@ from typing import Any, Never, TypeVar
 from accelerate import Accelerator
 from accelerate.utils import gather_object
 
-from benchmark.engines.core.base import Engine, Request
+from benchmark.engines.core.base import Engine, EngineDown, Request
 
 Item = TypeVar("Item")
 Count = Callable[[int, int], None]
@@ -22,6 +22,10 @@ def no_progress(done: int, total: int) -> None:
 
 class Stopped(Exception):
     """A process was asked to stop during a rollout; all processes raise this at the same point."""
+
+
+class EngineLost(EngineDown):
+    """The engine of a process is down; all processes raise this at the same point."""
 
 
 class ProcessShards:
@@ -76,12 +80,31 @@ class ProcessShards:
         """Gather what all processes played; drop episodes in flight when one has to stop.
 
         Raises:
+            EngineLost: The engine of a process is down.
             Stopped: A process was asked to stop, before or during the rollout.
         """
-        shares = self.together([await self.unless_stopped(playing)])
+        shares = await self.with_engines(self.unless_stopped(playing))
         if any(share is None for share in shares):
             raise Stopped
         return [item for share in shares if share is not None for item in share]
+
+    async def with_engines(self, mine: Awaitable[Item]) -> list[Item]:
+        """Gather what the engines of all processes answer.
+
+        Raises:
+            EngineLost: The engine of a process is down.
+        """
+        answer: Item | EngineDown
+        try:
+            answer = await mine
+        except EngineDown as error:
+            answer = error
+        answers: list[Item] = []
+        for one in self.together([answer]):
+            if isinstance(one, EngineDown):
+                raise EngineLost(*one.args) from one
+            answers.append(one)
+        return answers
 
     def together(self, mine: list[Item]) -> list[Item]:
         """Gather the items of all processes; waits for the slowest."""

@@ -24,7 +24,7 @@ from baselines.learning.preparation import is_exact, memory_advice
 from baselines.rollouts.async_collector import AsyncCollector
 from baselines.rollouts.collector import Collector, TaskSource
 from baselines.rollouts.cross_policy import CrossPolicyEngine
-from baselines.rollouts.process_shards import Count, ProcessShards, Stopped
+from baselines.rollouts.process_shards import Count, EngineLost, ProcessShards, Stopped
 from baselines.rollouts.rows import rollout_metrics, training_protocol
 from baselines.training.checkpoints import TrainingState, find_last, load_last, save_best, save_last
 from baselines.training.clock import Clock
@@ -112,7 +112,7 @@ class Trainer:
 
         Raises:
             UserError: Something cannot be used, written or trained any further.
-            EngineDown: The engine can no longer serve requests.
+            EngineDown: The engine can no longer serve requests. There is a checkpoint.
             CancelledError: `stop` was called.
         """
         run = self.run
@@ -133,6 +133,9 @@ class Trainer:
                 except Stopped:
                     self._save_once()
                     raise asyncio.CancelledError from None
+                except EngineLost:
+                    self._save_once()
+                    raise
         # Not `end_training`, which also destroys process groups that an engine may use.
         for tracker in self.accelerator.trackers:
             tracker.finish()
@@ -184,9 +187,7 @@ class Trainer:
             found = {"engine": self.engine.describe(), "versions": versions()}
             if found != {"engine": before.engine, "versions": before.versions}:
                 self._resume_line = {"kind": "resume", "update": self.state.update, **found}
-        await self._hand_over()
-        if self.older is not None and self.older_weights is not None:
-            await self.older.load_weights(self.older_weights.items(), self.state.older_version)
+        await self._hand_over(older=self.older_weights is not None)
         # The init's validation, or one during which the run was stopped.
         if self.state.validated < self.state.update and self._validation_due(self.state.update):
             await self._validate()
@@ -215,7 +216,7 @@ class Trainer:
             rollout = await collector.collect(number)
         rows = rollout.rows
         if self.config.rollout.max_staleness is None and self.older is None:
-            await self.engine.sleep()
+            await self.shards.with_engines(self.engine.sleep())
 
         def learn() -> Metrics:
             rate = self._set_learning_rate(number)
@@ -236,24 +237,27 @@ class Trainer:
             )
         counted = any(not row.masked for row in rows)
         metrics |= await self._beside_play(learn) if counted else NOTHING_LEARNED
-        with self._logged_if_wrong(number, metrics):
+        try:
             if number == 1:
                 check_first_update(metrics)
             else:
                 self._sync.judge(metrics, number, self.config.tis_cap is not None)
+        except UserError:
+            self._write(self._update_line(number, metrics))
+            raise
         self.state = replace(self.state, update=number, position=collector.position)
-        with self._phase("weights"), self._logged_if_wrong(number, metrics):
-            await self._hand_over()
-            await self._refresh()
         due = self._validation_due(number)
         if self.accelerator.is_main_process and (last or due):
             write_samples(self.run.folder, number, rows, self.chat)
-        metrics["weights/gib"] = self._handed_gib
-        self._early_stopping.note(number, metrics)
         try:
+            with self._phase("weights"):
+                refreshed = self._refresh()
+                await self.shards.with_engines(self._hand_over(refreshed))
             validations = await self._validations(number, collector) if due else []
         finally:
+            metrics["weights/gib"] = self._handed_gib
             metrics["seconds/engine_idle"] = self.engine.usage().idle_seconds - idle
+            self._early_stopping.note(number, metrics)
             self._write(self._update_line(number, metrics))
         collector.advance(self.config.optimization.updates - number)
         better = self._note_validations(validations)
@@ -274,15 +278,6 @@ class Trainer:
             await collector.settle()
         with self._phase("validation"):
             return await self.validator.play(number, self._count("validation"))
-
-    @contextmanager
-    def _logged_if_wrong(self, number: int, metrics: Metrics) -> Iterator[None]:
-        """Log an update before a failed check ends the run."""
-        try:
-            yield
-        except UserError:
-            self._write(self._update_line(number, metrics))
-            raise
 
     async def _beside_play(self, learn: Callable[[], Metrics]) -> Metrics:
         """Learn; with asynchronous rollouts in a thread, while episodes continue."""
@@ -314,8 +309,8 @@ class Trainer:
         self.learner.set_learning_rate(rate)
         return rate
 
-    async def _hand_over(self) -> None:
-        """Send the policy's weights to the engine.
+    async def _hand_over(self, older: bool) -> None:
+        """Send the policy's weights to the engine, and those of the older policy to its own.
 
         Includes the init's, before any episode: a server may still have those of another run.
         """
@@ -325,6 +320,8 @@ class Trainer:
             self._handed_gib = sum(w.numel() * w.element_size() for w in weights.values()) / 2**30
             await self.engine.load_weights(weights.items(), self.state.update)
         await self._sync.after_sync(weights)
+        if older and self.older is not None and self.older_weights is not None:
+            await self.older.load_weights(self.older_weights.items(), self.state.older_version)
 
     def _weights(self) -> Mapping[str, torch.Tensor]:
         """The policy's weights in the engine's type; every process must call this.
@@ -335,15 +332,15 @@ class Trainer:
         dtype = torch.bfloat16 if narrow else torch.float32
         return self.learner.weights(not self.shards.main_alone, dtype, self.state.update)
 
-    async def _refresh(self) -> None:
-        """Refresh cross-policy sampling's older policy, if due."""
+    def _refresh(self) -> bool:
+        """Replace cross-policy sampling's older policy by the current one; return whether due."""
         chosen, number = self.config.sampling.cross_policy, self.state.update
         if self.older is None or chosen is None or not chosen.refresh_due(number):
-            return
+            return False
         weights = self._weights()
         self.older_weights = {name: value.detach().clone() for name, value in weights.items()}
         self.state = replace(self.state, older_version=number)
-        await self.older.load_weights(self.older_weights.items(), number)
+        return True
 
     async def _validate(self) -> None:
         """Validate between two updates."""

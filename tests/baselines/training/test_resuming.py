@@ -4,9 +4,12 @@ import asyncio
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from benchmark.engines.core.base import EngineDown, Generation, Request
+from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.logs.training_log import LOG, TrainingLogWriter, read_training_log
 from tasks.errors import UserError
 from tasks.sokoban.task import SokobanTask
@@ -93,6 +96,52 @@ def test_a_validation_that_was_stopped_is_made_when_the_run_goes_on(
     for name in ("validated", "best", "skipped", "position"):
         assert states[0][name] == states[1][name]
     assert states[0]["validated"] == 3
+
+
+@pytest.mark.parametrize("where", ["load_weights", "generate"])
+@pytest.mark.parametrize("validates", [True, False])
+def test_a_run_whose_engine_dies_loses_no_update(
+    where: str, validates: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Dying(TransformersEngine):
+        """Dies when it gets the weights of update 2, or at the first request after that."""
+
+        version = 0
+
+        async def load_weights(self, weights: Any, version: int) -> None:
+            self.version = version
+            if version == 2 and where == "load_weights":
+                raise EngineDown("gone")
+            await super().load_weights(weights, version)
+
+        async def generate(self, request: Request) -> Generation:
+            if self.version == 2:
+                raise EngineDown("gone")
+            return await super().generate(request)
+
+    use_first_entries(monkeypatch, SokobanTask, LEVELS)
+    own: tuple[str, ...] = (
+        "optimization.updates=3",
+        "checkpoint_every=100",
+        "sampling.cross_policy.refresh_every=2",
+    )
+    if validates:
+        own += ("validation.every=1",)
+    train(tmp_path / "whole", "agentrl", own)
+    died = tmp_path / "died"
+    with pytest.raises(EngineDown, match="gone"):
+        train(died, "agentrl", own, played_by=Dying)
+    assert len(read_training_log(died / LOG).updates) == 2
+    assert [line["update"] for line in train(died, "agentrl", own)] == [3]
+    lines, expected = (
+        [json.loads(line) for line in (folder / LOG).read_text().splitlines()[1:]]
+        for folder in (died, tmp_path / "whole")
+    )
+    assert [without_times(line) for line in lines] == [without_times(line) for line in expected]
+    samples = [
+        sorted(p.name for p in place.rglob("samples*")) for place in (died, tmp_path / "whole")
+    ]
+    assert samples[0] == samples[1]
 
 
 def test_a_longer_run_is_the_same_and_what_moves_no_result_may_change(begun: Path) -> None:

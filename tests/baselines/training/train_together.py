@@ -1,9 +1,10 @@
 """Training runs of several processes, one after the other; run by all of them at once.
 
-python train_together.py FOLDER each|main|each,main RECIPE SETTING...
+python train_together.py FOLDER each|main|each,main|down RECIPE SETTING...
 
 Every process has an engine, or the main one has the only one. Two runs are in folders of these
-names in `FOLDER`.
+names in `FOLDER`. With `down`, every process has an engine, and the last one's dies as it gets the
+weights of update 2.
 """
 
 import asyncio
@@ -21,6 +22,7 @@ from baselines.config.run import TrainingCallbacks, TrainingRun
 from baselines.inits.registry import find_model
 from baselines.learning.learner import Learner
 from baselines.training.trainer import Trainer
+from benchmark.engines.core.base import EngineDown
 from benchmark.engines.transformers.engine import TransformersEngine
 from tasks.registry import load_task
 
@@ -33,17 +35,26 @@ class Gathering(Learner):
         return {"ranks": self.accelerator.gather(ranks)}
 
 
+class Dying(TransformersEngine):
+    """Does not take the weights of update 2."""
+
+    async def load_weights(self, weights: Any, version: int) -> None:
+        if version == 2:
+            raise EngineDown("gone")
+        await super().load_weights(weights, version)
+
+
 def main() -> None:
     """Train."""
     folder, chosen, recipe, *own = sys.argv[1:]
     torch.set_num_threads(1)
     for engines in chosen.split(","):
         place = Path(folder) / engines if "," in chosen else Path(folder)
-        train(place, engines == "each", recipe, own)
+        train(place, engines, recipe, own)
     Accelerator(cpu=True).end_training()
 
 
-def train(folder: Path, each: bool, recipe: str, own: list[str]) -> None:
+def train(folder: Path, engines: str, recipe: str, own: list[str]) -> None:
     """Train with an engine for each process, or with one for all."""
     init = find_model("tiny-sokoban")
     weights = init.path
@@ -56,10 +67,10 @@ def train(folder: Path, each: bool, recipe: str, own: list[str]) -> None:
     async def trained() -> None:
         async with AsyncExitStack() as stack:
             engine = None
-            if each or accelerator.is_main_process:
-                engine = await stack.enter_async_context(
-                    TransformersEngine(weights, deterministic=True)
-                )
+            if engines != "main" or accelerator.is_main_process:
+                dies = engines == "down" and accelerator.is_last_process
+                kind = Dying if dies else TransformersEngine
+                engine = await stack.enter_async_context(kind(weights, deterministic=True))
             callbacks = TrainingCallbacks()
             await Trainer(run, engine, accelerator, callbacks, learner=Gathering).train()
 
