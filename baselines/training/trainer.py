@@ -112,7 +112,7 @@ class Trainer:
 
         Raises:
             UserError: Something cannot be used, written or trained any further.
-            EngineDown: The engine can no longer serve requests. There is a checkpoint.
+            EngineDown: The engine can no longer serve requests. The last update has a checkpoint.
             CancelledError: `stop` was called.
         """
         run = self.run
