@@ -1,4 +1,4 @@
-"""What the board says first: who leads each task, and who leads the chosen one."""
+"""The top of the board: the leader of each task, and the leader of the selected one."""
 
 from collections import Counter
 from collections.abc import Container, Sequence
@@ -31,12 +31,12 @@ from tasks.texts import counted
 _MOST_TRACKS: Final = 3
 _MOST_TIES: Final = 2
 _ALIKE: Final = 1.1
-"""Times as many training episodes that are not worth a word."""
+"""Ratio of training episodes below which two entries count as equally expensive."""
 
 
 @lru_cache(maxsize=64)
 def summary(board: Board, state: State) -> str:
-    """Who leads each task and track, in one table that links to each of them."""
+    """A table with the leader of each task and track, and a link to each of them."""
     protocol = board.protocol(state.protocol) or board.protocols[0]
     known = State(protocol=protocol.name)
     mixed = _mixed(board, protocol)
@@ -70,7 +70,7 @@ def summary(board: Board, state: State) -> str:
 
 
 def _mixed(board: Board, protocol: Protocol) -> dict[str, list[PanelFacts]]:
-    """The tracks of several tasks whose panels are played under a protocol, and these panels."""
+    """The panels of each multi-task track, if all of them belong to the protocol."""
     grid = board.facts.grid
     tracks = zip(grid.tracks, grid.panels, strict=False) if grid else ()
     found = {name: [protocol.panel(key) for key in keys] for name, keys in tracks if len(keys) > 1}
@@ -88,7 +88,7 @@ def _summary_row(
     track: str,
     placed: Sequence[tuple[BoardRow, Rank]],
 ) -> list[Piece]:
-    """What the summary says of a track: its leader, and how many methods it leads."""
+    """The row of a track in the summary: its leader, and its number of methods."""
     keys = [panel.key for panel in panels]
     (first, _), *others = placed
     success = _success(first, keys)
@@ -130,7 +130,7 @@ def _summary_row(
 
 
 def _methods_run(board: Board, rows: Sequence[BoardRow]) -> Markup:
-    """How many methods of a track are on the board, and how many lost a seed to a collapse."""
+    """How many methods of a track are on the board, and how many had a seed collapse."""
     count = len({row.recipe for row in rows})
     grid = board.facts.grid
     said = f"{count} of {len(grid.recipes)}" if grid else str(count)
@@ -141,12 +141,12 @@ def _methods_run(board: Board, rows: Sequence[BoardRow]) -> Markup:
 
 
 def _soft(text: str) -> Markup:
-    # The space is for who hears or copies it.
+    # The space is for screen readers and copied text.
     return joined([" ", element("span", text, "lb-soft")]) if text else NOTHING
 
 
 def _ties(first: BoardRow, others: Sequence[tuple[BoardRow, Rank]]) -> Markup:
-    """The methods that are not significantly worse."""
+    """The methods that are not significantly worse than the leader."""
     found = dict.fromkeys(row.method for row, rank in others if rank.first == 1)
     tied = [name for name in found if name != first.method]
     if not others:
@@ -159,7 +159,7 @@ def _ties(first: BoardRow, others: Sequence[tuple[BoardRow, Rank]]) -> Markup:
 
 
 def _best_dependable(placed: Sequence[tuple[BoardRow, Rank]], panels: Sequence[PanelKey]) -> Markup:
-    """The leader's dependable success; the best one known if it has a single seed."""
+    """The leader's dependable success or, if it has a single seed, the best known one."""
     known = [(row, found) for row, _ in placed if (found := dependable_of(row, panels)) is not None]
     leader = placed[0][0]
     found = next((found for row, found in known if row is leader), None)
@@ -176,7 +176,7 @@ def _best_dependable(placed: Sequence[tuple[BoardRow, Rank]], panels: Sequence[P
 
 @lru_cache(maxsize=64)
 def answer(board: Board, state: State) -> str:
-    """One sentence for each track, and the links that go with it."""
+    """A summary of each track with its links."""
     panels = panels_of_name(board, state.protocol, state.panels)
     if not panels:
         return page(
@@ -207,7 +207,7 @@ def _where(board: Board, state: State, panels: Sequence[PanelKey]) -> str:
 def _tracks(
     board: Board, state: State, panels: Sequence[PanelKey]
 ) -> list[tuple[str, list[tuple[BoardRow, Rank]]]]:
-    """Ranked entries by track, the best of each first; tracks by `order_of_track`."""
+    """Ranked entries by track, best first, with tracks sorted by `order_of_track`."""
     places = ranks(board, state.protocol, tuple(panels))
     found: dict[str, list[tuple[BoardRow, Rank]]] = {}
     for row in board.rows(state.protocol):
@@ -219,14 +219,14 @@ def _tracks(
 
 
 def order_of_track(track: str, entries: int) -> tuple[bool, bool, bool, int, str]:
-    """Where a track stands among others: usual settings first, then the largest one."""
+    """Sort key of a track: tracks with the usual settings first, then those with most entries."""
     comparison = COMPARISONS.fullmatch(track) is not None
     return track == OPEN, comparison, track.endswith("-stress"), -entries, track
 
 
 def _success(row: BoardRow, panels: Sequence[PanelKey]) -> Interval:
     found = success_of(row, panels)
-    assert found is not None  # without it there is no rank
+    assert found is not None  # ranked entries have it
     return found
 
 
@@ -238,7 +238,7 @@ def _sentence(
     track: str,
     rows: Sequence[tuple[BoardRow, Rank]],
 ) -> Markup:
-    """Who leads a track, by how much, who ties, what collapsed, what was checked."""
+    """The leader of a track, its margin, ties, collapses, and what was checked."""
     (first, _), *others = rows
     success, start = _success(first, panels), init_success(board, first, panels)
     size = f"{cells.number(first.parameters, 'parameters')} parameters" if first.parameters else ""
@@ -265,7 +265,7 @@ def _sentence(
 
 
 def _from(start: float, end: float) -> Markup:
-    """Where training led; that it made things worse must not be overlooked."""
+    """The change from the init; a decrease is emphasized."""
     shown, other = (f"{cells.percent(each)}%" for each in (start, end))
     if shown == other:
         return joined([", the same as before training"])
@@ -275,7 +275,7 @@ def _from(start: float, end: float) -> Markup:
 
 
 def _proof(row: BoardRow, track: Sequence[BoardRow], state: State) -> Markup:
-    """What was checked of an entry, where its command stands, and how its track trained."""
+    """What was checked of an entry, with links to its command and its track's training curves."""
     query = entry_query(state.protocol, row.id)
     curves = State(tab="curves", protocol=state.protocol, entries=curves_of(track))
     ways = [link(query, "Reproduce it")]
@@ -285,7 +285,7 @@ def _proof(row: BoardRow, track: Sequence[BoardRow], state: State) -> Markup:
 
 
 def _dependable(row: BoardRow, panels: Sequence[PanelKey]) -> Markup:
-    """What to expect of one more seed."""
+    """The success to expect from one more seed."""
     if row.stability is None:
         return NOTHING
     name = explained("dependable", "Dependable success")
@@ -299,7 +299,7 @@ def _dependable(row: BoardRow, panels: Sequence[PanelKey]) -> Markup:
 
 
 def _whole(*parts: Piece) -> Markup:
-    """What no line breaks."""
+    """Text that is never wrapped."""
     return element("span", joined(parts), "lb-whole")
 
 
@@ -308,7 +308,7 @@ def _ends(found: Interval) -> str:
 
 
 def _entry(row: BoardRow, state: State, alike: Container[str]) -> Markup:
-    """A link to an entry, by its recipe; by its own name where another one has that recipe."""
+    """A link to an entry, named by its method or, if its recipe is in `alike`, by its own name."""
     query = entry_query(state.protocol, row.id)
     return link(query, line(row.name if row.recipe in alike else method_name(row.method)))
 
@@ -320,14 +320,14 @@ def _margin(
     placed: tuple[BoardRow, Sequence[tuple[BoardRow, Rank]], Sequence[BoardRow]],
     alike: Container[str],
 ) -> Markup:
-    """The distance to the second, and who ties.
+    """The margin over the second entry, and the ties.
 
     Args:
         board: The board.
-        state: What is shown.
-        panels: Over these.
-        placed: The first, all others, and those of them that tie with it.
-        alike: See `_entry`.
+        state: The current view.
+        panels: Panels to average over.
+        placed: The leader, all other entries, and those of them that tie with it.
+        alike: Recipes with several entries.
     """
     first, others, ties = placed
     if not others:
@@ -352,9 +352,9 @@ def _margin(
 def _cost(
     board: Board, state: State, panels: Sequence[PanelKey], first: BoardRow, second: BoardRow
 ) -> str:
-    """How many times as many episodes the first has trained on, and its lead after equally many.
+    """Ratio of the first entry's training episodes to the second's, and its lead at equal episodes.
 
-    Nothing where it has trained on no more than the second.
+    Empty if the first was not trained on more episodes.
     """
     curves = board.curves(first), board.curves(second)
     mine, theirs = map(episodes_of, curves)
@@ -393,7 +393,7 @@ def _collapses(row: BoardRow) -> Markup:
 
 
 def _nobody(board: Board, state: State, panels: Sequence[PanelKey], where: str) -> Markup:
-    """Nobody has trained on it yet: floor and ceiling."""
+    """The reference results on panels without a trained entry."""
     references = []
     for row in board.rows(state.protocol):
         found = success_of(row, panels)
@@ -418,7 +418,7 @@ def _nobody(board: Board, state: State, panels: Sequence[PanelKey], where: str) 
 
 @lru_cache(maxsize=256)
 def _inits(board: Board, protocol: str) -> dict[str, list[BoardRow]]:
-    """Entries of each init, the earliest first: panels can have come one after another."""
+    """Entries of each init, earliest first; several are possible, as panels are added over time."""
     found: dict[str, list[BoardRow]] = {}
     for row in sorted(board.rows(protocol), key=lambda row: row.id):
         if row.kind == "init":
@@ -427,13 +427,13 @@ def _inits(board: Board, protocol: str) -> dict[str, list[BoardRow]]:
 
 
 def init_of_entry(board: Board, row: BoardRow, panels: Sequence[PanelKey]) -> BoardRow | None:
-    """The first entry of an entry's init that has played some panels; None if there is none."""
+    """The first entry of this entry's init that has played all given panels, or None."""
     inits = _inits(board, row.protocol).get(row.init.name, []) if row.init else []
     return next(
         (
             each
             for each in inits
-            # Other weights may have its name.
+            # Other weights may have the same name.
             if row.init is not None and each.checkpoints[0].model.sha256 == row.init.sha256
             if success_of(each, panels) is not None
         ),
@@ -442,7 +442,7 @@ def init_of_entry(board: Board, row: BoardRow, panels: Sequence[PanelKey]) -> Bo
 
 
 def init_success(board: Board, row: BoardRow, panels: Sequence[PanelKey]) -> float | None:
-    """What the init of an entry solves, by the init's own entry; None if it has none."""
+    """Success of an entry's init according to the init's own entry; None if it has none."""
     start = init_of_entry(board, row, panels)
     found = success_of(start, panels) if start else None
     return found.value if found else None

@@ -1,4 +1,4 @@
-"""The board: all entries of a view as one table whose rows are pictures."""
+"""The board: all entries of a view as one table with graphics in its rows."""
 
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -60,7 +60,7 @@ _GROUPS: Final = ("success", "stability", "entry", "recipe", "proof")
 _COLLAPSE: Final = "collapse_rate"
 _CSV: Final = "leaderboard.csv"
 _RATED: Final = frozenset(column.name for column in COLUMNS if column.better is not None)
-"""Columns by which one entry is better than another, but for those of success."""
+"""Columns that have a better direction, apart from success."""
 _SHORT: Final = {
     "rank": "rank",
     "collapse_rate": "collapse",
@@ -68,7 +68,7 @@ _SHORT: Final = {
     "max_drawdown": "drawdown",
     "mismatch_p95": "mismatch P95",
 }
-"""Short titles of columns; the whole one stands in the explanations."""
+"""Short column titles; the explanations have the full ones."""
 _UNITS: Final = {"share": "%", "place": "", "count": "", "parameters": "", "": ""}
 _WORDS: Final = {
     DEPENDABLE: "dependable",
@@ -82,15 +82,15 @@ _WORDS: Final = {
     "track": "track",
     "init": "init",
 }
-"""Columns whose heads open an explanation."""
+"""Columns whose headers open an explanation."""
 
 
 def chosen(board: Board, state: State) -> tuple[Column, ...]:
-    """Columns of the table: those that are always there, and those of the state.
+    """Columns of the table: the fixed ones, and those selected in the state.
 
-    What a visitor comes for stands first, also where the page is narrow: success, then stability.
-    Beside a mean stands how often it collapses, before the panels that it is the mean of. Where
-    nobody has chosen columns, those that say nothing here are left out (`uninformative`).
+    The most important ones come first, so that narrow screens show them: success, then stability. A
+    mean is followed by its collapses, then by its panels. Without a selection by the visitor,
+    uninformative columns are left out (`uninformative`).
     """
     wanted = {*state.columns, *FIXED}
     if state.columns == USUAL:
@@ -111,10 +111,10 @@ def chosen(board: Board, state: State) -> tuple[Column, ...]:
 
 @lru_cache(maxsize=64)
 def uninformative(board: Board, protocol: str, panels: str) -> frozenset[str]:
-    """Usual columns that say nothing: all ranked entries are the same, unknown, or below noise."""
+    """Default columns in which all ranked entries are equal, unknown, or below the noise."""
     frame = whole_frame(board, protocol, panels, SUCCESS)
     frame = frame[frame["kind"].isin(RANKED)]
-    # A single entry's numbers are news; its track and badges stand in the answer above.
+    # Keep the numbers of a single entry; its track and badges are in the answer above.
     texts = {column.name for column in COLUMNS if not column.unit}
     found = set()
     for name in USUAL:
@@ -125,13 +125,13 @@ def uninformative(board: Board, protocol: str, panels: str) -> frozenset[str]:
             or (values.nunique() == 1 and (len(frame) > 1 or name in texts))
         ):
             found.add(name)
-    # Where nothing collapses, that is worth saying; one number to quote is worth showing.
+    # Always show known collapses, even if there are none, and dependable success.
     worth = {_COLLAPSE: f"{_COLLAPSE}:known", DEPENDABLE: DEPENDABLE}
     return frozenset(found - {name for name, by in worth.items() if frame[by].notna().any()})
 
 
 def csv(board: Board, state: State) -> str:
-    """The table of a view as a file for spreadsheets, with all columns."""
+    """The table of a view as CSV, with all columns."""
     return csv_of(frame_of(board, state), columns(board, view_of(board, state)))
 
 
@@ -174,7 +174,7 @@ def _more(state: State, count: int) -> Markup:
 
 
 def _legend() -> Markup:
-    """How a row is read, in one line."""
+    """How to read a row, in one line."""
     return note(
         joined(
             [
@@ -190,16 +190,16 @@ def _legend() -> Markup:
 
 
 def _apart(frame: pd.DataFrame, state: State) -> bool:
-    """Entries are compared within a track: sorted by how good they are, each stands by itself."""
+    """Whether to group rows by track: yes if sorted by quality, which is compared within tracks."""
     tracks = frame["track"][frame["kind"].isin(RANKED)].nunique()
     return tracks > 1 and (state.sort == SUCCESS or "/" in state.sort or state.sort in _RATED)
 
 
 def _by_track(frame: pd.DataFrame) -> pd.DataFrame:
-    """Entries track by track.
+    """Entries grouped by track.
 
-    Tracks with a rank come first (of a mean over tasks: those that train all of them), then the
-    others by `order_of_track`.
+    Tracks with ranks come first (for a mean over tasks: those that train all of them). Within both
+    groups, tracks are sorted by `order_of_track`.
     """
     tracks = frame.groupby("track")[RANK]
     sizes, places = tracks.size(), tracks.count()
@@ -208,9 +208,9 @@ def _by_track(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _first(entries: pd.DataFrame, apart: bool) -> pd.DataFrame:
-    """As many as the first view has room for; of tracks the best of each, then the second best.
+    """The first `FIRST_ROWS` entries; with tracks, the best of each, then the second best.
 
-    Of tracks without a rank, which have not played all of the panels, only the best.
+    Tracks without ranks, whose entries lack some of the panels, contribute only the best entry.
     """
     if not apart:
         return entries.head(FIRST_ROWS)
@@ -224,7 +224,7 @@ def _table(board: Board, state: State, frame: pd.DataFrame, apart: bool) -> Mark
     ranked = frame["kind"].isin(RANKED)
     shown = chosen(board, state)
     if apart and state.columns == USUAL:
-        # All entries of a track have its init.
+        # All entries of a track have the same init.
         shown = tuple(column for column in shown if column.name not in ("track", "init"))
     heads = joined(_head(column, state) for column in shown)
     by = state.sort if "/" in state.sort else SUCCESS
@@ -255,7 +255,7 @@ def _divider(title: Markup, columns_shown: int) -> Markup:
 def _row(
     board: Board, protocol: str, panels: str, by: str, names: tuple[str, ...], entry: str
 ) -> Markup:
-    """The cells of an entry: filters and orders do not change them."""
+    """The cells of an entry, which do not depend on filters and order."""
     row = board.row(entry, protocol)
     assert row is not None  # it is in the frame
     state = State(protocol=protocol, panels=panels, sort=by)
@@ -271,8 +271,8 @@ def _columns(board: Board, protocol: str, panels: str) -> dict[str, Column]:
 
 
 def _head(column: Column, state: State) -> Markup:
-    """A title that sorts: by this column, and in reverse if it already does."""
-    # Of a single panel the mean has no column of its own.
+    """A column header that sorts by the column, and reverses the order if it is already sorted."""
+    # For a single panel, the mean has no column of its own.
     alone = state.sort == SUCCESS and "/" in state.panels and column.is_success
     current = alone or column.name == state.sort
     target = replace(state, sort=column.name, reverse=current and not state.reverse)
@@ -368,7 +368,7 @@ def _success(
 def _dependable(row: BoardRow, values: dict[str, Any]) -> Piece:
     value, low, high = (values[f"{DEPENDABLE}{end}"] for end in ("", ":low", ":high"))
     if value != value:  # noqa: PLR0124 - NaN
-        # Without logs nothing is known; with them a single seed says nothing of another one.
+        # Without logs nothing is known; with logs, a single seed cannot predict another one.
         single = row.stability is not None and len(row.checkpoints) == 1
         return element("span", "1 seed", "lb-sub", title=ONE_SEED) if single else cells.UNKNOWN
     ends = f"{cells.percent(low)}\u2013{cells.percent(high)}"
@@ -397,7 +397,7 @@ def _text(name: str, value: str | None) -> Piece:
 
 @lru_cache(maxsize=32)
 def _around(board: Board, protocol: str, panels: str) -> Markup:
-    """What stands below a table of some panels, whatever its filters and its order."""
+    """The content below the table, which does not depend on filters and order."""
     state = State(protocol=protocol, panels=panels)
     panels_shown = panels_of(board, view_of(board, state))
     published = published_section(panels_shown, protocol, _here(board, state))
@@ -405,10 +405,10 @@ def _around(board: Board, protocol: str, panels: str) -> Markup:
 
 
 def _here(board: Board, state: State) -> dict[str, Piece]:
-    """The best entry of each recipe on the chosen panels, to stand beside what was published.
+    """The best entry of each recipe on the selected panels, to show beside the published numbers.
 
-    On tracks that are meant to be learned, as the paper's settings are: not on those that are made
-    to break methods. Off tracks a recipe's name is a claim alone.
+    Stress tracks are excluded, because they are designed to break methods, unlike the paper's
+    settings. So are entries without a track, because their recipe's name is only a claim.
     """
     keys = panels_of_name(board, state.protocol, state.panels)
     best: dict[str, tuple[float, str]] = {}
@@ -424,7 +424,7 @@ def _here(board: Board, state: State) -> dict[str, Piece]:
 
 
 def _how_to_read(board: Board, state: State) -> Markup:
-    """What every column is, and what ranks and ranges mean."""
+    """Explanations of all columns, ranks and ranges."""
     terms = []
     for column in columns(board, view_of(board, state)):
         unit = _UNITS.get(column.unit, column.unit)
@@ -437,7 +437,7 @@ def _how_to_read(board: Board, state: State) -> Markup:
 
 
 def _refused(board: Board) -> Markup:
-    """Submissions that are not on the board, by name: nothing is dropped silently."""
+    """The submissions that are not on the board, by name, so that none is dropped silently."""
     if not board.refused:
         return NOTHING
     lines = joined(

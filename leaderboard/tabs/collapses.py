@@ -1,4 +1,4 @@
-"""Collapses: every run that collapsed, aligned there, and what moved before."""
+"""Collapses: all collapsed runs, aligned at the collapse, and the signals that moved before it."""
 
 import math
 from functools import lru_cache
@@ -42,22 +42,22 @@ from leaderboard.tabs.curve_charts import axis_of, not_measured
 from tasks.texts import counted, plural
 
 BEFORE, AFTER = 30, 10
-"""Updates before and after the collapse that are drawn."""
+"""Numbers of updates drawn before and after the collapse."""
 MANY: Final = 12
-"""Runs above which lines are thin, and the list of the runs is folded."""
+"""Number of runs above which lines are thin and the list of runs is folded."""
 MOST_DRAWN: Final = 60
-"""Runs that are drawn one by one, in even steps through all; the median is of all."""
+"""Maximum number of runs with lines of their own, evenly spaced; the median covers all runs."""
 STUDY: Final = "baselines/results/early_warning.md"
-"""The study's page on the same question: a rule, tested on runs that it was not chosen on."""
+"""The study's page on the same question, with a rule tested on held-out runs."""
 LEAST_RUNS: Final = 3
-"""Runs without which there is no median, and no signal is named."""
+"""Minimum number of runs to show a median and to name a signal."""
 _FEW: Final = {"strokeWidth": 1.4, "opacity": 0.6}
-"""How the lines of a few runs are drawn."""
+"""Line style for `MANY` runs or fewer."""
 
 
 @lru_cache(maxsize=8)
 def collapses_lead(board: Board, state: State) -> str:
-    """What stands above the figures."""
+    """The text above the figures."""
     found = collapsed_runs(board, state.protocol)
     if not found:
         return page(note("No training run on this board has collapsed yet."))
@@ -80,7 +80,7 @@ def collapses_lead(board: Board, state: State) -> str:
 
 @lru_cache(maxsize=8)
 def collapses_page(board: Board, state: State) -> str:
-    """What stands below the figures."""
+    """The content below the figures."""
     found = collapsed_runs(board, state.protocol)
     if not found:
         return page(view_link(query_of(state)))
@@ -155,7 +155,7 @@ def _answer(
 
 
 def _study(board: Board) -> Markup:
-    """Where the same question is asked of more runs, with a rule tested on others."""
+    """A link to the study's page on the same question, with more runs."""
     said = " asks the same of all runs of the study, with rules that judge early falls, too"
     return joined([in_repository(board, STUDY), said])
 
@@ -201,7 +201,7 @@ def _signals(signals: tuple[SignalSummary, ...]) -> Markup:
 
 
 def _lead(each: SignalSummary) -> str:
-    """How much earlier a signal moved; a median of one or two runs says nothing."""
+    """How much earlier a signal moved; a dash for fewer than `LEAST_RUNS` runs."""
     return cells.UNKNOWN if each.lead is None or each.moved < LEAST_RUNS else f"{each.lead:g}"
 
 
@@ -245,7 +245,7 @@ def _move(each: CollapsedRun, name: str) -> str:
 
 
 def _level(board: Board, state: State, each: CollapsedRun) -> Piece:
-    """Links to one level, played by the init and by the collapsed weights."""
+    """Links to the init's and the collapsed weights' plays of one level."""
     for numbers in each.row.panels:
         init = init_of_entry(board, each.row, [numbers.key])
         found = lost_level(board, each.row, init)
@@ -272,12 +272,12 @@ def _ways_to_level(
 
 @lru_cache(maxsize=32)
 def aligned_chart(name: str, board: Board, state: State) -> charts.Value:
-    """One signal of all runs that collapsed, with the collapse at 0.
+    """A figure of one signal in all collapsed runs, with the collapse at 0.
 
     Args:
-        name: In `SIGNALS`.
+        name: The signal's key in `SIGNALS`.
         board: The board.
-        state: What is shown: `protocol`.
+        state: Its field `protocol` is used.
     """
     kind = SIGNALS[name]
     lines: dict[str, dict[int, float]] = {}

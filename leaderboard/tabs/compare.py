@@ -1,4 +1,4 @@
-"""Two entries on the same episodes: differences with intervals, and where they differ."""
+"""Compares two entries on the same episodes: differences, intervals, and differing episodes."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -39,12 +39,12 @@ from leaderboard.tabs.success import fallen_text
 from tasks.texts import counted
 
 MAX_LISTED: Final = 100
-"""Differing episodes that are listed."""
+"""Maximum number of differing episodes listed."""
 
 
 @lru_cache(maxsize=64)
 def compare_page(board: Board, state: State) -> str:
-    """What stands below the figures."""
+    """The content below the figures."""
     first, second = (board.row(each, state.protocol) for each in (state.first, state.second))
     if first is None or second is None or first.id == second.id:
         return ""
@@ -72,7 +72,7 @@ def compare_page(board: Board, state: State) -> str:
 
 @lru_cache(maxsize=64)
 def compare_lead(board: Board, state: State) -> str:
-    """What stands above the figures: which of the two is better, and by how much."""
+    """The text above the figures: which of the two entries is better, and by how much."""
     first, second = (board.row(each, state.protocol) for each in (state.first, state.second))
     if first is None or second is None:
         return page(note("Choose two entries."))
@@ -113,7 +113,7 @@ def _headline(first: BoardRow, second: BoardRow, found: dict[str, EntryCompariso
 
 
 def _once(first: BoardRow, second: BoardRow) -> Markup:
-    """That an interval says nothing of other seeds where an entry has one."""
+    """A notice, if an entry has one seed, that the intervals do not cover other seeds."""
     single = [line(row.name) for row in (first, second) if row.one_seed]
     if not single:
         return NOTHING
@@ -123,7 +123,7 @@ def _once(first: BoardRow, second: BoardRow) -> Markup:
 
 
 def _apart(first: BoardRow, second: BoardRow) -> Markup:
-    """That more than the methods of two trained entries may differ; nothing on one track."""
+    """A notice that two trained entries may differ in more than methods, unless on one track."""
     trained = first.kind == second.kind == "trained"
     if not trained or (first.track == second.track and first.track != OPEN):
         return NOTHING
@@ -132,7 +132,7 @@ def _apart(first: BoardRow, second: BoardRow) -> Markup:
 
 @lru_cache(maxsize=64)
 def compare_curves(board: Board, state: State) -> charts.Value:
-    """Success of both along their training, over each other."""
+    """Success of both entries during training, overlaid."""
     both = [row for each in (state.first, state.second) if (row := board.row(each, state.protocol))]
     logged = tuple(dict.fromkeys(row.id for row in both if row.stability is not None))
     if not logged:
@@ -143,7 +143,7 @@ def compare_curves(board: Board, state: State) -> charts.Value:
 
 @lru_cache(maxsize=64)
 def compare_chart(board: Board, state: State) -> charts.Value:
-    """The differences on all panels that both have played."""
+    """The differences on all panels that both entries have played."""
     first, second = (board.row(each, state.protocol) for each in (state.first, state.second))
     if first is None or second is None or first.id == second.id:
         return charts.NOTHING
@@ -177,12 +177,12 @@ def _compared(
 
 _STABILITY: Final = ("worst_seed", "max_drawdown", "retention")
 _CELLS: Final = ("both", "first", "second", "none")
-"""Classes of the cells of the grid of episodes."""
+"""CSS classes of the cells in the episode grid."""
 _CHOICES: Final = (*DIMENSIONS, "setting")
 
 
 def _side_by_side(board: Board, first: BoardRow, second: BoardRow) -> Markup:
-    """Stability of both, and what of their configurations differs."""
+    """Stability of both entries, and the differences between their configurations."""
     known = {column.name: column for column in COLUMNS}
     rows: list[list[Piece]] = []
     wholes = [Line(each, (), None) for each in (first, second)]
@@ -246,7 +246,7 @@ def _listed(
 
 
 def _sides(first: BoardRow, second: BoardRow, what: str = "success") -> list[Head]:
-    """Heads of two columns: by method, or by place where both have the same."""
+    """Headers of two columns: the methods or, if both are the same, first and second."""
     names = [cells.text(method_name(row.method)) for row in (first, second)]
     if names[0] == names[1]:
         names = ["first", "second"]
@@ -257,7 +257,7 @@ def _sides(first: BoardRow, second: BoardRow, what: str = "success") -> list[Hea
 
 
 def _tested(first: BoardRow, second: BoardRow) -> bool:
-    """Whether interval and test are about the same: single checkpoints."""
+    """Whether interval and test concern the same quantity, which requires single checkpoints."""
     return all(len(row.checkpoints) == 1 for row in (first, second))
 
 
@@ -284,7 +284,7 @@ def _row(
 def _while_training(
     board: Board, first: BoardRow, second: BoardRow, panels: Mapping[str, PanelFacts]
 ) -> Markup:
-    """Success at equal updates and at equal episodes; nothing where the logs cannot say."""
+    """Success at equal updates and at equal episodes; empty if the logs do not contain enough."""
     episodes = {name: len(panel.episodes) for name, panel in panels.items()}
     means = equal_means(board.curves(first), board.curves(second), episodes)
     if not means:
@@ -317,7 +317,7 @@ def _while_training(
 
 
 def _grid(board: Board, first: BoardRow, second: BoardRow, panel: PanelFacts) -> Markup:
-    """Every episode as a cell: which entry solved it more often. It opens that entry's play."""
+    """A grid of episodes: cells show which entry solved each more often, and link to its play."""
     solved = [board.solved(row, panel.key) for row in (first, second)]
     numbers = [row.panel(panel.key) for row in (first, second)]
     one, other = (
@@ -387,7 +387,7 @@ def _episode(
                     protocol=row.protocol,
                     entry=row.id,
                     panel=name,
-                    # Where some plays were solved and others not, one of the kind that differs.
+                    # If outcomes are mixed, open a play with the outcome that makes the difference.
                     show="all" if share in (0, 1) else "solved" if share == most else "failed",
                     episode=each.episode,
                 )

@@ -1,4 +1,4 @@
-"""Every method on every track: what is there, and for every hole the command that fills it."""
+"""A grid of methods and tracks: results, and for missing runs the command to train them."""
 
 from collections import Counter
 from functools import lru_cache
@@ -40,7 +40,7 @@ def coverage_page(board: Board, state: State) -> str:
     grid = board.facts.grid
     if grid is None:
         return page(note("This board does not say which recipes and tracks there are."))
-    # A track has one of today's protocols: together they fill the grid.
+    # Each track has one of the current protocols, so the grid needs all of them.
     shown = state.protocol or board.protocols[0].name
     names = OPTIONS if shown in OPTIONS else (shown,)
     rows = [row for name in names for row in board.rows(name)]
@@ -121,7 +121,7 @@ def _cell(
 
 
 def _score(grid: Grid, row: BoardRow) -> float:
-    """Mean success of an entry over the panels of its track; of its first one if it lacks one."""
+    """Mean success of an entry over its track's panels, or on its first panel if any is missing."""
     panels = dict(zip(grid.tracks, grid.panels, strict=False)).get(row.track, ())
     found = [row.panel(key) for key in panels]
     played = [panel.success for panel in found if panel is not None]
@@ -130,7 +130,7 @@ def _score(grid: Grid, row: BoardRow) -> float:
 
 
 def _fallen(happened: int, known: int, unknown: int, halved: int) -> Piece:
-    # On two lines, since a cell is as narrow as its text lets it be.
+    # On two lines, since cells are as narrow as their text allows.
     first, comma, late = collapsed_text(happened, known, unknown, halved).partition(",")
     said = element("span", first + comma, "lb-fallen") if happened else first + comma
     return joined([said, element("span", late, "lb-sub lb-fallen")]) if late else said

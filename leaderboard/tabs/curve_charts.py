@@ -1,4 +1,4 @@
-"""Training curves as figures: median and range of the seeds, collapses, lines that toggle."""
+"""Figures of training curves: median and range over seeds, collapses, and a clickable legend."""
 
 import math
 from collections import Counter
@@ -22,13 +22,14 @@ from leaderboard.table import cells
 from leaderboard.table.survival import ends_of
 
 MAX_PLACES: Final = 130
-"""Places of a band: a plot is hardly wider in pixels than twice that."""
+"""Maximum number of points of a band; plots are barely twice as wide in pixels."""
 MAX_POINTED: Final = 50
-"""Points of a line that say their values: each is an element, and a pointer is wider."""
+"""Maximum number of points of a line with tooltips: each is an element, and more would be closer
+together than a pointer is wide."""
 DECADES: Final = 7
-"""Powers of ten that a logarithmic axis spans: what is smaller is drawn at its lower end."""
+"""Maximum number of decades of a logarithmic axis; smaller values are drawn at its lower end."""
 _LOG_SPAN: Final = 30.0
-"""Ratio of the largest to the smallest value from which on an axis is logarithmic."""
+"""Ratio of the largest to the smallest value above which an axis is logarithmic."""
 
 _DASHES: Final = ([1, 0], [5, 3], [2, 2], [8, 3, 2, 3], [12, 4], [12, 3, 3, 3])
 
@@ -37,13 +38,13 @@ Drawn = Sequence[tuple[BoardRow, tuple[SeedCurves, ...]]]
 
 
 def drawn_of(board: Board, state: State) -> list[tuple[BoardRow, tuple[SeedCurves, ...]]]:
-    """The chosen entries that have logs, with their curves."""
+    """The selected entries that have logs, with their curves."""
     rows = [row for entry in state.entries if (row := board.row(entry, state.protocol))]
     return [(row, board.curves(row)) for row in rows if row.stability is not None]
 
 
 def labels_of(drawn: Drawn) -> list[str]:
-    """What curves are called: their methods, with tracks or as entries if two have one method."""
+    """Names of curves: methods; if these are not unique, with tracks, or else entry names."""
     methods = [cells.text(method_name(row.method)) for row, _ in drawn]
     if len(set(methods)) == len(methods):
         return methods
@@ -60,12 +61,12 @@ def labels_of(drawn: Drawn) -> list[str]:
 
 @lru_cache(maxsize=256)
 def curve_chart(name: str, board: Board, state: State) -> charts.Value:
-    """One number along the training of the chosen entries.
+    """A figure of one metric during the training of the selected entries.
 
     Args:
-        name: In `CURVES`.
+        name: The metric's key in `CURVES`.
         board: The board.
-        state: What is shown: `entries`, `x`, `linear`.
+        state: Its fields `entries`, `x` and `linear` are used.
     """
     drawn = drawn_of(board, state)
     kind = CURVES[name]
@@ -103,7 +104,7 @@ def curve_chart(name: str, board: Board, state: State) -> charts.Value:
 
 @lru_cache(maxsize=64)
 def survival_chart(board: Board, state: State) -> charts.Value:
-    """The share of seeds that have not collapsed, by Kaplan and Meier."""
+    """The Kaplan-Meier estimate of the share of seeds that have not collapsed."""
     drawn = drawn_of(board, state)
     lines, bands = [], []
     for label, (row, seeds) in zip(labels_of(drawn), drawn, strict=True):
@@ -123,7 +124,7 @@ def survival_chart(board: Board, state: State) -> charts.Value:
 
 
 class _Parts(NamedTuple):
-    """What a figure consists of, as rows of data."""
+    """The parts of a figure, as rows of data."""
 
     lines: list[dict[str, Any]]
     bands: list[dict[str, Any]]
@@ -132,7 +133,7 @@ class _Parts(NamedTuple):
 
 
 def not_measured(title: str, about: str) -> charts.Value:
-    """What stands where no log has a number."""
+    """A placeholder for a metric that no log contains."""
     spec = {
         "title": {"text": title, "subtitle": about}, "width": "container", "height": 60,
         "data": {"values": [{"text": "Not measured"}]},
@@ -158,7 +159,7 @@ def _spec(
         "layer": _layers(drawn, parts, title, of_x, axis, "step-after" if step else "linear"),
         "width": "container",
         "height": _HEIGHT,
-        # Names stand to the right of the lines, where nothing else is drawn.
+        # Room for the names to the right of the lines.
         "padding": {"left": 4, "top": 4, "right": room, "bottom": 4},
     }
 
@@ -166,12 +167,12 @@ def _spec(
 def _layers(
     drawn: Drawn, parts: _Parts, title: str, of_x: str, axis: charts.Spec, order: str
 ) -> list[charts.Spec]:
-    """Bands, lines, the point under the pointer, marks, what is beyond the axis, and names."""
+    """Layers for bands, lines, points with tooltips, collapses, non-finite values, and names."""
     labels = labels_of(drawn)
     color, dash = _recipes(drawn, labels)
     x = charts.quantity("x", of_x, scale={"nice": False, "zero": True})
     shown = {"condition": {"param": "on", "value": 1}, "value": 0.08}
-    # Intervals of few seeds fill a figure, and lie on each other.
+    # Intervals of few seeds are wide and overlap, so they are fainter.
     depth = 0.16 if order == "linear" else 0.07
     faint = {"condition": {"param": "on", "value": depth}, "value": 0.02}
     same = {"color": color, "x": x}
@@ -195,7 +196,7 @@ def _layers(
             "encoding": same | {"y": y, "strokeDash": dash, "opacity": shown},
         },
         {
-            # The style sheet shows the one under the pointer: a selection of Vega's costs more.
+            # The style sheet shows the point under the pointer; a Vega selection would be slower.
             **_near_pointer(parts.lines),
             "mark": {"type": "point", "filled": True, "size": 60, "opacity": 0},
             "encoding": same | {"y": y, "tooltip": say},
@@ -226,22 +227,22 @@ def _layers(
 
 
 def _near_pointer(lines: list[dict[str, Any]]) -> charts.Spec:
-    """The data of the points that can be pointed at, if these are not all of them."""
+    """Data of the points with tooltips; empty if these are all points."""
     most = max(Counter(line["label"] for line in lines).values(), default=0)
     step = math.ceil(most / MAX_POINTED)
     return {"data": {"values": lines[::step]}} if step > 1 else {}
 
 
 def _recipes(drawn: Drawn, labels: list[str]) -> tuple[charts.Spec, charts.Spec]:
-    """Encodings of color and dash that tell the chosen entries apart."""
+    """Color and dash encodings that distinguish the selected entries."""
     looks = [look_of_recipe(row.method) for row, _ in drawn]
     hues = [hue for hue, _ in looks]
-    # Variants of a recipe share its hue: the first ones are dashed, further ones otherwise.
+    # Variants of a recipe share its hue and have different dash patterns.
     dashes = [
         _DASHES[(dashed + 2 * looks[:place].count((hue, dashed))) % len(_DASHES)]
         for place, (hue, dashed) in enumerate(looks)
     ]
-    # As many in a line as the narrowest figure has room for.
+    # As many columns as fit into the narrowest figure.
     columns = max(1, min(3, _LEGEND_WIDTH // (7 * max(map(len, labels)) + 40)))
     legend = {"symbolType": "stroke", "columns": columns} if len(labels) > 1 else None
     color = {
@@ -256,10 +257,10 @@ def _recipes(drawn: Drawn, labels: list[str]) -> tuple[charts.Spec, charts.Spec]
 
 
 def _ends(lines: Sequence[dict[str, Any]], axis: charts.Spec) -> list[dict[str, Any]]:
-    """Where the name of every line stands: at its end, and not on another name."""
+    """Positions of the lines' names: at the end of each line, without overlap."""
     last = list({line["label"]: line for line in lines}.values())
     end = max(line["x"] for line in last)
-    # What ends early has its name above its end, where an axis or a longer line may go on.
+    # The name of a line that ends early is above its end, since a longer line may continue there.
     last = [line | {"dy": 0 if line["x"] == end else -8} for line in last]
     low: float
     high: float
@@ -282,7 +283,7 @@ def _ends(lines: Sequence[dict[str, Any]], axis: charts.Spec) -> list[dict[str, 
 
 
 _HEIGHT: Final = 190.0
-"""Of a figure, in pixels, as those of names; their width is a share of the figure's."""
+"""Height of a figure in pixels. `_NAME_HEIGHT` is in pixels, `_NAME_WIDTH` a share of the width."""
 _NAME_HEIGHT: Final = 13.0
 _NAME_WIDTH: Final = 0.3
 _NAME_LIMIT: Final = 100
@@ -296,11 +297,11 @@ _OF_X: Final = {
 
 
 def axis_of(values: Sequence[float], log: bool) -> charts.Spec:
-    """Scale and ticks of an axis: logarithmic only where values span more than a decade and a half.
+    """Scale and ticks of an axis, logarithmic only if the ratio of values exceeds `_LOG_SPAN`.
 
     Args:
-        values: All that is drawn.
-        log: Whether their order of magnitude matters.
+        values: All values in the figure.
+        log: Whether a logarithmic axis is allowed.
     """
     positive = [value for value in values if value > 0]
     if log and positive and max(positive) > _LOG_SPAN * min(positive):
@@ -315,12 +316,12 @@ def axis_of(values: Sequence[float], log: bool) -> charts.Spec:
 
 
 def _places(seed: SeedCurves, x: str) -> Callable[[float], float]:
-    """Where an update lies on the axis; the log says so (`_has_axis`)."""
+    """A function from an update to its position on the axis, if the log has it (`_has_axis`)."""
     if x == "updates":
         return float
     total = seed.of(x)
     assert total is not None
-    # Nothing is played, sampled or spent before the first update.
+    # All totals are 0 before the first update.
     steps, values = np.array((0, *total.steps)), np.array((0.0, *total.values))
     return lambda step: float(np.interp(step, steps, values))
 
@@ -364,7 +365,10 @@ def _crosses(
 def summary(
     lines: Sequence[Points],
 ) -> tuple[Points, tuple[tuple[float, float, float], ...]]:
-    """Median and range of the seeds where all of them have values; one seed has no range."""
+    """Median and range over seeds at points where all of them have values.
+
+    A single seed has no range.
+    """
     known = [points for points in lines if points]
     found = at_common_places([(*np.array(points).T,) for points in known]) if known else None
     if found is None:
@@ -382,11 +386,11 @@ def summary(
 
 
 def _stairs(found: Survival, last: float) -> tuple[Points, Sequence[tuple[float, float, float]]]:
-    """The staircase to the last update, and its interval where the data bound it."""
+    """The survival step function up to the last update, and its interval as far as it is known."""
     steps, shares = (0.0, *map(float, found.steps)), (1.0, *found.share)
     end = max(last, steps[-1])
     line = (*zip(steps, shares, strict=True), (end, shares[-1]))
-    # Before anything happens, all seeds are left.
+    # Before the first event, all seeds survive.
     all_left = exact(found.at_risk[0], found.at_risk[0])
     band = [(0.0, all_left.low, all_left.high)]
     for step, known in zip(found.steps, ends_of(found), strict=True):

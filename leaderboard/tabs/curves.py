@@ -1,4 +1,4 @@
-"""What stands beside the training curves: who is drawn, how to read them, the same as tables."""
+"""The content around the training curves: entries, how to read the curves, and tables."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -81,7 +81,7 @@ def _missing(rows: Sequence[BoardRow]) -> Markup:
 
 
 def _survival_listed(drawn: Sequence[tuple[BoardRow, tuple[SeedCurves, ...]]]) -> Markup:
-    """The staircases: every update at which a seed collapsed, or was last seen."""
+    """The survival curves as a table: the updates at which a seed collapsed or was last seen."""
     rows: list[list[Piece]] = []
     for row, _ in drawn:
         found = row.stability.survival if row.stability else None

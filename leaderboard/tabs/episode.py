@@ -1,4 +1,4 @@
-"""One episode, turn by turn: what was seen, what was answered, what came of it."""
+"""One episode, turn by turn: observations, responses, and outcomes."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,13 +16,13 @@ from tasks.presentation import Tile
 from tasks.texts import counted, without_middle
 
 MAX_TURNS: Final = 100
-"""Turns that are shown of an episode."""
+"""Maximum number of turns shown of an episode."""
 MAX_TEXT: Final = 8_000
-"""Characters that are shown of a text; of a longer one both ends."""
+"""Maximum number of characters shown of a text; longer ones lose their middle."""
 _TAIL: Final = 2_000
 
 
-# They show one turn at a time, in the browser (`assets/episodes.js`).
+# Buttons that step through turns in the browser (`assets/episodes.js`).
 _STEPS: Final = Markup(
     '<p class="lb-steps"><button type="button" data-step="-1">\u2190 Previous turn</button>'
     '<button type="button" data-step="1">Next turn \u2192</button>'
@@ -52,10 +52,10 @@ def turns(play: Play) -> Markup:
 
 
 def columns(plays: Sequence[tuple[Piece, Play | str]]) -> Markup:
-    """Plays of one episode beside each other, all at the same turn.
+    """Plays of one episode side by side, all at the same turn.
 
     Args:
-        plays: What each of them is, and the play, or why it cannot be shown.
+        plays: Title of each play, and the play or the reason why it cannot be shown.
     """
     known = [play for _, play in plays if isinstance(play, Play)]
     parts: list[Piece] = []
@@ -84,9 +84,9 @@ def _column(play: Play | str) -> Markup:
 
 
 def _listed(play: Play, first: str = "") -> list[Markup]:
-    """Its turns; `first` is a further class of the first one."""
+    """The turns of a play; `first` is an additional CSS class of the first one."""
     record = play.record
-    # The view after a turn is the next turn's, but for the end.
+    # The view after a turn is the view before the next one, or the last view.
     after = [*play.views[1:], *[None] * (len(record.turns) + 1 - len(play.views))]
     known = zip(record.turns[:MAX_TURNS], after, strict=False)
     return [
@@ -134,13 +134,13 @@ def _turn(number: int, turn: TurnRecord, after: View | None, tiles: Mapping[str,
 
 
 def _first_line(action: str) -> str:
-    """A program by its beginning: all of it stands in the response."""
+    """The first line of an action; the response contains all of it."""
     first, _, rest = action.strip().partition("\n")
     return f"{first} \u2026" if rest else first
 
 
 def _seen(view: View, tiles: Mapping[str, Tile], when: str) -> Markup:
-    """What is seen: its images, a drawing if it consists of tiles, or else a text."""
+    """An observation as its images, as a drawing if it consists of tiles, or else as text."""
     rows = board_of(view.observation, tiles)
     if view.images:
         about = shortened(view.observation) if rows is None else _told(rows, tiles, when)
@@ -151,18 +151,18 @@ def _seen(view: View, tiles: Mapping[str, Tile], when: str) -> Markup:
 
 
 def shortened(text: str) -> str:
-    """Both ends of a long text, with what is left out between them."""
+    """Both ends of a long text, with the number of omitted characters between them."""
     return without_middle(text, MAX_TEXT, _TAIL, "[... {:,} characters omitted ...]")
 
 
 def board_of(observation: str, tiles: Mapping[str, Tile]) -> list[str] | None:
-    """The lines of an observation that consist of nothing but tiles; None if there are none."""
+    """The lines of an observation that consist only of tiles; None if there are none."""
     rows = [row for row in observation.split("\n") if row and set(row) <= set(tiles)]
     return rows or None
 
 
 def _image(image: Image, about: str) -> Markup:
-    """What the model saw, pixel for pixel."""
+    """The image that the model saw, unchanged."""
     return Markup('<img class="lb-tiles" src="{}" alt="{}">').format(image.data_url, about)
 
 
@@ -179,7 +179,7 @@ def _told(rows: Sequence[str], tiles: Mapping[str, Tile], when: str) -> str:
 
 
 def drawn(rows: Sequence[str], tiles: Mapping[str, Tile], when: str) -> Markup:
-    """A board as a drawing of one unit a tile."""
+    """A board as an SVG drawing with one unit per tile."""
     width = max(map(len, rows))
     marks = []
     for y, row in enumerate(rows):

@@ -1,4 +1,4 @@
-"""The episode browser of an entry: the episodes of a panel, and the one that is chosen."""
+"""The episode browser of an entry: the episodes of a panel, and the selected one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,17 +19,17 @@ from leaderboard.tabs.episode import columns, turns
 from tasks.errors import UserError
 
 MAX_LISTED: Final = 400
-"""Episodes that the list shows."""
+"""Maximum number of episodes in the list."""
 MAX_BESIDE: Final = 4
-"""Plays of an episode that are shown beside each other: the init's and those of the first seeds."""
+"""Maximum number of plays shown side by side: the init's and those of the first seeds."""
 _Asked = tuple[BoardRow, int, PanelKey, str, int]
-"""Entry, seed, panel, episode, repeat counted from 0."""
+"""Entry, seed, panel, episode, repeat (from 0)."""
 _WANTED: Final = {"solved": True, "failed": False}
 
 
 @dataclass(frozen=True, slots=True)
 class _Played:
-    """A panel as an entry has played it."""
+    """A panel with an entry's results."""
 
     known: PanelFacts
     numbers: PanelNumbers
@@ -38,19 +38,19 @@ class _Played:
 
     @property
     def keys(self) -> list[PlayKey]:
-        """The plays that there are of every episode."""
+        """All plays of each episode."""
         seeds = (each.seed for each in self.numbers.seeds)
         return [(seed, int(repeat)) for seed in seeds for repeat in self.repeats]
 
 
 def episodes_page(board: Board, submissions: Path | None, state: State) -> str:
-    """The browser.
+    """The HTML of the browser.
 
     Args:
         board: The board.
-        submissions: Where the entry's folder is. Without it nothing is read: instead of the
-            episode stands what the page asks for it with (`assets/episodes.js`).
-        state: What is shown: `entry`, `panel`, `seed`, `repeat`, `show` and `episode`.
+        submissions: Folder of the submissions. If None, nothing is read: in place of the episode is
+            a query with which the page requests it (`assets/episodes.js`).
+        state: Its fields `entry`, `panel`, `seed`, `repeat`, `show` and `episode` are used.
     """
     row = board.row(state.entry, state.protocol)
     if row is None or not row.panels:
@@ -62,7 +62,7 @@ def episodes_page(board: Board, submissions: Path | None, state: State) -> str:
     else:
         panel = names[0]
         said = _not_played(row, state.panel, panel) if state.panel else NOTHING
-        # An episode of one panel is none of another.
+        # Panels do not share episodes.
         state = replace(state, episode="", repeat="") if state.panel else state
     state = replace(state, panel=panel, show=state.show or SHOW[0])
     played = _played(board, row, panel)
@@ -92,7 +92,7 @@ def _played(board: Board, row: BoardRow, panel: str) -> _Played | None:
 
 
 def _ways(state: State, field: str, values: Sequence[str]) -> Markup:
-    """Links to the same with another value of a field; what is shown is marked."""
+    """Links to the same view with other values of a field; the current one is marked."""
     ways = []
     for value in values:
         changes: dict[str, Any] = {field: value}
@@ -116,7 +116,7 @@ def _browser(
     counted = joined(
         [f"{len(items)} of {len(played.known.episodes)} episodes, each with its ", category, more]
     )
-    # It filters what is listed, in the browser (`assets/episodes.js`).
+    # It filters the list in the browser (`assets/episodes.js`).
     find = Markup('<input type="search" class="lb-find" aria-label="Find an episode" '
                   'placeholder="Name, category, failed">')  # fmt: skip
     found = element("ul", joined(shown), "lb-list", tabindex="0", aria_label="Episodes")
@@ -128,7 +128,7 @@ def _browser(
 def _items(played: _Played, state: State) -> list[Markup]:
     plays, items = played.numbers.plays, []
     known = played.known
-    # Who looks at what failed wants a play that did, and not the one that was open before.
+    # Visitors who filter by outcome want a play with that outcome, not the one that was open.
     base = state if state.show == SHOW[0] else replace(state, seed="", repeat="")
     for episode, category, count in zip(
         known.episodes, known.categories, played.solved.tolist(), strict=True
@@ -174,7 +174,7 @@ def _chosen(
     try:
         parts.append(turns(play_of(submissions, row, seed, key, state.episode, repeat - 1)))
     except UserError as error:
-        # It is the same fault that kept the endings from being read, in other words.
+        # The same fault kept the endings from being read, so report it only once.
         faults = [str(error)]
     parts += [note(line(fault)) for fault in faults]
     return joined([*parts, _own(state, "episode")])
@@ -188,7 +188,7 @@ def _toggle(state: State) -> Markup:
 def _beside(
     board: Board, row: BoardRow, played: _Played, state: State, repeat: int
 ) -> list[tuple[Piece, _Asked]]:
-    """The init's play of an episode and those of the entry's seeds: what each is, where it lies."""
+    """The init's play of an episode and those of the entry's seeds, as titles and locations."""
     key, found = played.numbers.key, list[tuple[Piece, _Asked]]()
     init = init_of_entry(board, row, [key])
     if init is not None and (numbers := init.panel(key)) is not None:
@@ -203,7 +203,7 @@ def _beside(
 def _tried(
     submissions: Path, row: BoardRow, seed: int, key: PanelKey, episode: str, repeat: int
 ) -> Play | str:
-    """A play, or why it cannot be shown."""
+    """Load a play, or return the reason why it cannot be shown."""
     try:
         return play_of(submissions, row, seed, key, episode, repeat)
     except UserError as error:
@@ -211,7 +211,7 @@ def _tried(
 
 
 def _before(board: Board, row: BoardRow, state: State) -> Markup:
-    """The same episode as the init has played it, before training."""
+    """A link to the init's play of the same episode."""
     task, _, panel = state.panel.partition("/")
     init = init_of_entry(board, row, [(task, panel)])
     solved = board.solved(init, (task, panel)) if init else None
@@ -229,12 +229,12 @@ def _own(state: State, what: str) -> Markup:
 
 
 def chosen_play(state: State, keys: Sequence[PlayKey], endings: Endings) -> PlayKey:
-    """The play that a state shows: the first that it allows and that ended as it asks for.
+    """Select the first play that matches the state, if possible with the requested outcome.
 
     Args:
-        state: What is asked for: `seed`, `repeat`, `show`.
-        keys: The plays that there are.
-        endings: How they ended.
+        state: Its fields `seed`, `repeat` and `show` are used.
+        keys: All plays of the episode.
+        endings: Their known outcomes.
     """
     allowed = [
         key for key in keys if state.seed in ("", str(key[0])) and state.repeat in ("", str(key[1]))
@@ -245,7 +245,7 @@ def chosen_play(state: State, keys: Sequence[PlayKey], endings: Endings) -> Play
 
 
 def _plays(state: State, keys: Sequence[PlayKey], endings: Endings) -> Markup:
-    """Links to all plays of the episode, each with how it ended."""
+    """Links to all plays of the episode, each with its outcome."""
     seeds = dict.fromkeys(seed for seed, _ in keys)
     own = [key for key in keys if str(key[0]) == state.seed]
     parts = []
@@ -273,7 +273,7 @@ def _plays(state: State, keys: Sequence[PlayKey], endings: Endings) -> Markup:
 
 
 def _ended(keys: Sequence[PlayKey], endings: Endings) -> str:
-    """How some plays ended, in words; empty if it is not known of all of them."""
+    """Text on how plays ended; empty unless the outcomes of all of them are known."""
     known = [endings[key] for key in keys if key in endings]
     if len(known) < len(keys):
         return ""

@@ -1,4 +1,4 @@
-"""Paper against reproduced: gains over GRPO, the orders of the methods, verdicts on the claims."""
+"""Paper versus reproduction: gains over GRPO, rankings of the methods, verdicts on the claims."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -38,7 +38,7 @@ _CHIPS: Final = {"reproduced": "lb-good", "contradicted": "lb-bad"}
 
 @lru_cache(maxsize=8)
 def paper_lead(board: Board, state: State) -> str:
-    """What is above the figure."""
+    """The text above the figure."""
     return page(
         element("p", _answer(gains(board, state.protocol)), "lb-answer"),
         note(
@@ -59,7 +59,7 @@ def paper_lead(board: Board, state: State) -> str:
 
 @lru_cache(maxsize=8)
 def paper_page(board: Board, state: State) -> str:
-    """What is below the figure."""
+    """The content below the figure."""
     return page(
         *(_of_task(each, state) for each in gains(board, state.protocol)),
         _verdicts(board),
@@ -125,7 +125,7 @@ def _named(gain: Gain, state: State) -> Piece:
 
 
 def _direction(gain: Gain) -> Piece:
-    """Whether the sign is the paper's, where both are clear and seeds are enough."""
+    """Whether the sign matches the paper's, if both are clear and there are enough seeds."""
     if gain.here is None:
         return cells.UNKNOWN
     if gain.seeds < LEAST_SEEDS:
@@ -143,7 +143,7 @@ def _chip(text: str, css: str) -> Markup:
 
 
 def _verdicts(board: Board) -> Markup:
-    """What the project's study says of every claim."""
+    """The verdicts of the project's study on all claims."""
     found = board.facts.grid.verdicts if board.facts.grid else ()
     if not found:
         return NOTHING
@@ -188,7 +188,7 @@ def _claims(caption: str, found: Sequence[StudyVerdict]) -> Markup:
 
 @lru_cache(maxsize=8)
 def paper_chart(board: Board, state: State) -> charts.Value:
-    """The gains, there and here, as dumbbells."""
+    """The gains in the paper and here, as a dumbbell plot."""
     rows = [
         {
             "label": f"{each.panel.title}: {gain.method}",

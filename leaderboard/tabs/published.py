@@ -1,4 +1,4 @@
-"""The paper's tables as they are printed: beside the board, never on it."""
+"""The paper's tables as printed, shown beside the board but never on it."""
 
 from collections.abc import Mapping, Sequence
 
@@ -34,12 +34,12 @@ from leaderboard.table import cells
 def published_section(
     panels: Sequence[PanelFacts], protocol: str, here: Mapping[str, Piece]
 ) -> Markup:
-    """What the paper published on the tasks of a view; never among its entries.
+    """The paper's results on the tasks of a view, separate from its entries.
 
     Args:
-        panels: Of the view. The paper's numbers are of their tasks, and of none of the panels.
-        protocol: Name of the protocol that is shown.
-        here: Success of this board's best entry of a recipe and its track, by the recipe's name.
+        panels: Panels of the view. The paper evaluated on their tasks, but on none of the panels.
+        protocol: Name of the current protocol.
+        here: Success of this board's best entry of each recipe and its track, by recipe name.
     """
     titles = {panel.task: panel.title for panel in panels}
     rows = published_rows(list(titles))
@@ -106,7 +106,7 @@ def _printed(value: float | None) -> str:
 
 
 def _models(row: PublishedRow, titles: Sequence[str]) -> str:
-    """What was trained; with the tasks where it is not the same for all."""
+    """The base models, with their tasks if these have different ones."""
     of: dict[str, list[str]] = {}
     for title, model, value in zip(titles, row.models, row.success, strict=True):
         if value is not None:
@@ -117,7 +117,7 @@ def _models(row: PublishedRow, titles: Sequence[str]) -> str:
 
 
 def _reasons(titles: dict[str, str], reported: Sequence[str]) -> list[Markup]:
-    """What must be known of the tasks, and what the paper says in two ways about them."""
+    """Notes on the tasks, and the paper's inconsistencies about them."""
     notes = task_notes()
     found = [f"{titles[task]}: {notes[task]}" for task in reported if task in notes]
     for each in reference_tables():
@@ -130,7 +130,7 @@ def _noted(one: ReferenceNote) -> str:
 
 
 def published_tables() -> str:
-    """All published tables with what is known to be inconsistent about them."""
+    """All published tables with their known inconsistencies."""
     notes = task_notes()
     about = joined(element("li", _about(name, text)) for name, text in notes.items())
     return page(
@@ -142,7 +142,7 @@ def published_tables() -> str:
 
 
 def _about(name: str, text: str) -> str:
-    """A note on a task, by the task's name as people write it."""
+    """A note on a task, after the task's usual name."""
     titles = {"alfworld": "ALFWorld", "webshop": "WebShop", "sokoban": "Sokoban"}
     return text if name == "all" else f"{titles.get(name, 'TIR Math')}: {text}"
 

@@ -1,4 +1,4 @@
-"""How stable every method trains, beside its success, and which choice of a recipe helps."""
+"""Training stability of every method with its success, and which choice of a recipe helps."""
 
 import math
 from functools import lru_cache
@@ -45,14 +45,14 @@ from leaderboard.tabs.success import by_track, fallen_of, fallen_seeds, fallen_t
 from tasks.texts import counted
 
 _MOST_FALLEN: Final = 3
-"""Entries that are named for their collapses and halved runs."""
+"""Maximum number of entries named for their collapses and halved runs."""
 _LOW, _HIGH = f"{SUCCESS}:low", f"{SUCCESS}:high"
 _ABOUT: Final = {column.name: column.text for column in COLUMNS if column.name in DIMENSIONS}
 
 
 @lru_cache(maxsize=64)
 def stability_page(board: Board, state: State) -> str:
-    """What is below the first figure."""
+    """The content below the first figure."""
     if not panels_of_name(board, state.protocol, state.panels):
         return page(note("No entry has been accepted under this protocol yet."))
     return page(_against(board, state), view_link(query_of(state)))
@@ -60,7 +60,7 @@ def stability_page(board: Board, state: State) -> str:
 
 @lru_cache(maxsize=64)
 def stability_lead(board: Board, state: State) -> str:
-    """What stands above the figure: how many training runs collapsed or halved, and of whom."""
+    """The text above the figure: how many training runs collapsed or halved, and whose."""
     panels = panels_of_name(board, state.protocol, state.panels)
     if not panels:
         return ""
@@ -104,7 +104,7 @@ def _dimensions(board: Board, state: State) -> tuple[Dimension, ...]:
 
 @lru_cache(maxsize=64)
 def choices_lead(board: Board, state: State) -> str:
-    """Which choice of a recipe helps: what is above the second figure."""
+    """The text above the second figure, on which choice of a recipe helps."""
     return page(
         element("h2", "Which choice helps"),
         note(
@@ -122,7 +122,7 @@ def choices_lead(board: Board, state: State) -> str:
 
 @lru_cache(maxsize=64)
 def choices_page(board: Board, state: State) -> str:
-    """What is below the second figure."""
+    """The content below the second figure."""
     found = _dimensions(board, state)
     shown = [each for each in found if each.contrasts]
     rest = [each.name for each in found if not each.contrasts] if shown else []
@@ -137,7 +137,7 @@ def choices_page(board: Board, state: State) -> str:
 def _known(board: Board, state: State) -> tuple[Column, dict[str, dict[str, Any]], int, bool]:
     """The measure, entries with both numbers, how many lack one, whether any has the measure."""
     measure = next(c for c in columns_of([]) if c.name == state.measure)
-    # Only what is drawn counts, so that a control of another tab recomputes nothing.
+    # Only fields that affect the figure, so that controls of other tabs do not trigger a recompute.
     frame = frame_of(board, State(protocol=state.protocol, panels=state.panels))
     frame = frame[frame["kind"].isin(RANKED)]
     if state.base:
@@ -150,7 +150,7 @@ def _known(board: Board, state: State) -> tuple[Column, dict[str, dict[str, Any]
 
 @lru_cache(maxsize=64)
 def against_chart(board: Board, state: State) -> charts.Value:
-    """A measure of stability, a row for every method, with its success at the row's end."""
+    """A stability measure with one row per entry and its success at the end of the row."""
     if not panels_of_name(board, state.protocol, state.panels):
         return charts.NOTHING
     measure, lines, _, _ = _known(board, state)
@@ -183,7 +183,7 @@ def against_chart(board: Board, state: State) -> charts.Value:
 
 
 def _seeds(row: BoardRow, name: str, scale: int) -> tuple[tuple[float, bool], ...]:
-    """A measure of every seed that has one, and whether the seed collapsed."""
+    """The measure of every seed that has one, and whether the seed collapsed."""
     if row.stability is None:
         return ()
     fallen, seeds = fallen_seeds(row), row.stability.seeds
@@ -258,7 +258,7 @@ def _dimension(dimension: Dimension) -> Markup:
 
 @lru_cache(maxsize=64)
 def gains_chart(board: Board, state: State) -> charts.Value:
-    """What each choice adds to success, over all dimensions that have pairs."""
+    """The gain in success of each choice, in all dimensions that have pairs."""
     found = _dimensions(board, state)
     rows = [_estimate(each.name, contrast) for each in found for contrast in each.contrasts]
     if not rows:

@@ -1,4 +1,4 @@
-"""Above the text on how to submit: the way to a pull request, and the submissions that wait."""
+"""The part above the guide to submitting: how to open a pull request, and waiting submissions."""
 
 from typing import Final
 
@@ -26,11 +26,11 @@ from tasks.texts import counted
 
 _COLORS: Final = {"passed": " lb-good", "failed": " lb-bad"}
 FEW: Final = 12
-"""Waiting submissions that are listed without unfolding."""
+"""Number of waiting submissions above which the list is folded."""
 
 
 def submit_lead(board: Board, state: State) -> str:
-    """What stands above the text."""
+    """The content above the guide."""
     repository = board.facts.repository
     if repository is None:
         return page(note("This board does not name its repository, so the queue is not known."))

@@ -1,4 +1,4 @@
-"""Success of every method as a figure: its interval, its seeds, the init, and what collapsed."""
+"""A figure of every method's success, with its interval, seeds, init, and collapses."""
 
 import math
 from collections import Counter
@@ -20,7 +20,7 @@ from leaderboard.tabs.answer import init_success, order_of_track
 
 @lru_cache(maxsize=64)
 def success_chart(board: Board, state: State) -> charts.Value:
-    """Success with its interval, a row for every method, the best of the first track first."""
+    """Success with its interval, one row per entry, grouped by track and best first."""
     panels = panels_of_name(board, state.protocol, state.panels)
     known = _trained(board, state, panels)
     if not known:
@@ -33,13 +33,13 @@ def success_chart(board: Board, state: State) -> charts.Value:
 
 
 def tracks_of(rows: Sequence[BoardRow]) -> list[str]:
-    """What the tracks of entries are called in a figure: nothing where all are on one."""
+    """Names of the entries' tracks in a figure; empty if all are on the same track."""
     names = [cells.text(row.track) for row in rows]
     return short_tracks(names) if len(set(names)) > 1 else [""] * len(names)
 
 
 def by_track(rows: Sequence[BoardRow]) -> list[BoardRow]:
-    """Entries track by track, within a track in their order."""
+    """Entries grouped by track, with their order within a track unchanged."""
     sizes = Counter(row.track for row in rows)
     return sorted(rows, key=lambda row: order_of_track(row.track, sizes[row.track]))
 
@@ -62,7 +62,7 @@ def fallen_of(row: BoardRow) -> tuple[str, bool]:
 
 
 def validated_on(board: Board, row: BoardRow, panels: str) -> str:
-    """On what an entry was validated in training, where that is not the one panel shown."""
+    """What an entry was validated on in training; empty if that is the one panel shown."""
     found = {seed.panel for seed in board.curves(row)} - {None, panels}
     if "/" not in panels or len(found) != 1:
         return ""
@@ -85,11 +85,11 @@ def _trained(board: Board, state: State, panels: Sequence[PanelKey]) -> list[Boa
 
 def _dot(board: Board, state: State, panels: Sequence[PanelKey], row: BoardRow, track: str) -> Dot:
     success, start = success_of(row, panels), init_success(board, row, panels)
-    assert success is not None  # `_trained` has looked
+    assert success is not None  # `_trained` only returns entries that have it
     said, fell = fallen_of(row)
     whole = Line(row, (), None)
     event = whole.collapse
-    # Short, since a phone has little room beside the axis: what is known in full is in the tooltip.
+    # Short, since phones have little space beside the axis; the tooltip has the full text.
     end = said if event is None or event.happened else ""
     if whole.halved and not (event and event.happened):
         end = f"{whole.halved} halved"
@@ -112,7 +112,7 @@ def _dot(board: Board, state: State, panels: Sequence[PanelKey], row: BoardRow, 
 
 
 def _seeds(row: BoardRow, panels: Sequence[PanelKey]) -> tuple[tuple[float, bool], ...]:
-    """Success of every seed, of the mean over panels, and whether it collapsed."""
+    """Mean success of every seed over the panels, and whether it collapsed."""
     fallen = fallen_seeds(row)
     played = [numbers for key in panels if (numbers := row.panel(key)) is not None]
     seeds = [{each.seed: each.success for each in numbers.seeds} for numbers in played]

@@ -1,1 +1,1 @@
-"""The page of one entry: its header, its tables, how to run it again."""
+"""The page of one entry: its header, its tables, and how to reproduce it."""

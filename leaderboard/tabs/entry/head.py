@@ -1,4 +1,4 @@
-"""The top of an entry's page: its numbers at a glance, its curve, and how to run it again."""
+"""The top of an entry's page: its main numbers, its curve, and how to reproduce it."""
 
 from functools import lru_cache
 from statistics import fmean
@@ -26,7 +26,7 @@ from tasks.texts import counted
 
 @lru_cache(maxsize=64)
 def entry_head(board: Board, state: State) -> str:
-    """Name, success, dependable success, collapses, cost, and the line that reproduces it."""
+    """Name, success, dependable success, collapses, cost, and the command that reproduces it."""
     row = board.row(state.entry, state.protocol)
     if row is None:
         return ""
@@ -39,7 +39,7 @@ def entry_head(board: Board, state: State) -> str:
 
 
 def _reproduce(board: Board, row: BoardRow) -> Markup:
-    """The line that runs an entry again, and what it takes."""
+    """The command that reproduces an entry, and its cost."""
     minutes = _minutes(board, row)
     cost = "" if minutes is None else f": {counted(len(row.checkpoints), 'seed')}, {minutes} each"
     where = outside(board.facts.repository, "the repository") or "the repository"
@@ -50,7 +50,7 @@ def _reproduce(board: Board, row: BoardRow) -> Markup:
 
 
 def _minutes(board: Board, row: BoardRow) -> str | None:
-    """Mean time of one training, as logged; None where no log says."""
+    """Mean logged time of a training run; None if no log contains it."""
     seconds = [
         total.values[-1]
         for curves in board.curves(row)
@@ -61,7 +61,7 @@ def _minutes(board: Board, row: BoardRow) -> str | None:
 
 @lru_cache(maxsize=64)
 def entry_curve(board: Board, state: State) -> charts.Value:
-    """Success along its training runs."""
+    """Success during its training runs."""
     row = board.row(state.entry, state.protocol)
     if row is None or row.stability is None:
         return charts.NOTHING
@@ -94,7 +94,7 @@ def _success(board: Board, row: BoardRow, numbers: PanelNumbers) -> Markup:
 
 
 def _training(board: Board, row: BoardRow) -> list[Markup]:
-    """What is known of its training runs; nothing without logs."""
+    """Tiles on its training runs; empty without logs."""
     if row.stability is None:
         return []
     tiles = []

@@ -1,4 +1,4 @@
-"""The page of one entry: everything that its submission says and that was computed from it."""
+"""The page of one entry: everything that its submission states or that was computed from it."""
 
 import json
 from functools import lru_cache
@@ -68,7 +68,7 @@ _PROOFS: Final = {
 
 @lru_cache(maxsize=64)
 def entry_page(board: Board, state: State) -> str:
-    """The tab's content, but for its episodes (`leaderboard.tabs.episodes`)."""
+    """The tab's content except for episodes (`leaderboard.tabs.episodes`)."""
     row = board.row(state.entry, state.protocol)
     if row is None:
         return page(note("Choose an entry."))
@@ -103,7 +103,7 @@ def _no_logs(row: BoardRow) -> str:
 
 
 def _track(board: Board, row: BoardRow) -> Markup:
-    """Its track, which leads to all of its entries, and its rank among them."""
+    """Its track, with a link to all of the track's entries, and its rank among them."""
     if row.kind not in RANKED or not row.panels:
         return line(row.track)
     keys = tuple(numbers.key for numbers in row.panels)
@@ -169,7 +169,7 @@ def _training_data(row: BoardRow) -> Markup:
 
 
 def _ways(row: BoardRow) -> list[Markup]:
-    """Other views of the same entry."""
+    """Links to other views of the same entry."""
     ways = []
     for numbers in row.panels[:1]:
         panel = "/".join(numbers.key)

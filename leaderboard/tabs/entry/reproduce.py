@@ -1,4 +1,4 @@
-"""How a reader checks an entry again: without a model, with its weights, and by its training."""
+"""How readers can check an entry: without a model, with its weights, and by training again."""
 
 import shlex
 from typing import Final
@@ -22,16 +22,16 @@ from leaderboard.page.markup import (
 )
 
 _SHOWN: Final = 12
-"""Digits of a hash that tell weights apart; the whole ones are folded up below."""
+"""Number of hash digits shown, enough to distinguish weights; a folded table has the full ones."""
 
 
 def short_hash(digest: str) -> Markup:
-    """The beginning of a hash, and all of it for those who point at it."""
+    """The first digits of a hash, with the full hash as a tooltip."""
     return element("code", f"{digest[:_SHOWN]}\u2026", title=digest)
 
 
 def whole_hashes(row: BoardRow) -> Markup:
-    """All hashes of an entry in full, as text that can be copied."""
+    """All hashes of an entry in full, to copy."""
     found: list[tuple[Piece, str | None]] = []
     for point in row.checkpoints:
         name = joined([f"weights of seed {point.seed}, ", line(point.model.name)])
@@ -50,7 +50,7 @@ def whole_hashes(row: BoardRow) -> Markup:
 
 
 def reproduce(row: BoardRow) -> Markup:
-    """What a reader can do to check an entry, from what needs least to what needs most."""
+    """The ways to check an entry, cheapest first."""
     entry = f"submissions/{shlex.quote(row.id)}"
     commands = [command for point in row.checkpoints for command in point.commands]
     return joined(
@@ -71,7 +71,7 @@ def reproduce(row: BoardRow) -> Markup:
 
 
 def _code(row: BoardRow) -> str:
-    """What a reproduction needs of the authors where training runs had plug-ins."""
+    """What a reproduction needs from the authors if training runs used plug-ins."""
     return (
         f"An entry contains no code: get {', '.join(row.plugins)} from the authors first. The "
         "training logs have its hash. Without it, nothing can be trained again."
@@ -79,7 +79,7 @@ def _code(row: BoardRow) -> str:
 
 
 def _about(row: BoardRow) -> list[Piece]:
-    """What a reproduction does with this entry."""
+    """What a reproduction of this entry does."""
     logged = [str(point.seed) for point in row.checkpoints if point.log_sha256]
     kinds = {point.model.kind for point in row.checkpoints}
     if logged:

@@ -1,4 +1,4 @@
-"""The stability of one entry: what the board shows of it, and every number of every seed."""
+"""The stability of one entry: the board's numbers, and all numbers of all seeds."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -32,8 +32,8 @@ from leaderboard.table.columns import MEDIANS
 from tasks.texts import counted
 
 ENOUGH_SEEDS: Final = 6
-"""Seeds that a 95% interval of their median needs: the true median lies outside of n values with
-probability `2 * 0.5 ** n`, which is 6% with five of them and 3% with six."""
+"""Minimum number of seeds for a 95% interval of their median: the true median is outside the range
+of n values with probability `2 * 0.5 ** n`, which is 6% for n = 5 and 3% for n = 6."""
 _EVENTS: Final = (
     Head("event"),
     Head("seeds", number=True),
@@ -57,11 +57,11 @@ _ON_THE_BOARD: Final = (
 
 
 def stability_tables(stability: Stability, seeds: Sequence[SeedCurves]) -> Markup:
-    """Everything that is known of an entry's stability.
+    """All numbers on an entry's stability.
 
     Args:
-        stability: Its numbers.
-        seeds: Its training runs, which say what they were validated on and how they ended.
+        stability: The numbers.
+        seeds: The training runs, with their validation panels and how they ended.
     """
     few = len(stability.seeds) < ENOUGH_SEEDS
     heads = [
@@ -94,7 +94,7 @@ def stability_tables(stability: Stability, seeds: Sequence[SeedCurves]) -> Marku
 
 
 def _meanings(stability: Stability) -> list[tuple[Piece, Piece]]:
-    """Definitions of everything in the tables, each once."""
+    """Definitions of all metrics in the tables, each once."""
     listed = (stability.columns, stability.numbers, stability.events)
     names = dict.fromkeys(each.name for part in listed for each in part)
     known = [DEFINITIONS[name] for name in names if name in DEFINITIONS]
@@ -102,7 +102,7 @@ def _meanings(stability: Stability) -> list[tuple[Piece, Piece]]:
 
 
 def _measured(stability: Stability, seeds: Sequence[SeedCurves]) -> Piece:
-    """On what the numbers were measured, which is not what the board's panels are."""
+    """What the numbers were measured on, which differs from the board's panels."""
     panels = sorted({seed.panel for seed in seeds if seed.panel})
     where: Piece = "a panel that the logs do not name"
     if panels:
@@ -119,7 +119,7 @@ def _measured(stability: Stability, seeds: Sequence[SeedCurves]) -> Piece:
 
 
 def _shown(stability: Stability) -> list[list[Piece]]:
-    """The board's numbers: what each is over the seeds, and the worst seed beside it."""
+    """The board's numbers: the aggregate over seeds, and the worst seed."""
     worst = {each.name: each.worst for each in stability.numbers}
     collapse = next((each for each in stability.events if each.name == "collapse"), None)
     values = [each for each in stability.columns if each.name in DEFINITIONS]
@@ -150,7 +150,7 @@ def _shown(stability: Stability) -> list[list[Piece]]:
 
 
 def _ended(seeds: Sequence[SeedCurves]) -> Markup:
-    """Which training runs were ended early, and why: it counts as a collapse."""
+    """The training runs that ended early, which counts as a collapse, and why."""
     ended = [
         element(
             "li", joined([f"Seed {seed.seed} after update {_last(seed)}: ", line(seed.stopped)])
@@ -217,7 +217,7 @@ def _number(numbers: SeedNumbers, few: bool) -> list[Piece]:
 
 
 def _event(event: EventCount, seeds: int) -> list[Piece]:
-    # Of those that are not known, nothing says that they are like the others.
+    # Unknown seeds may differ from the others, so there is no rate if there are any.
     unknown = seeds - event.known
     ends = cells.UNKNOWN
     if event.low is not None and event.high is not None and not unknown:
