@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from typing import Any, ClassVar, Literal, get_origin
+from typing import Any, ClassVar, Final, Literal, get_origin
 
 from baselines.algorithms.part import Choice, own_code
+
+_LEARNER: Final = ("baselines.learning.learner", "Learner")
+"""Module and name of the base class, which imports this module."""
 
 
 class CustomLearner(Choice):
@@ -16,18 +19,24 @@ class CustomLearner(Choice):
         learner: The class, a subclass of `baselines.learning.learner.Learner`.
     """
 
-    learner: ClassVar[type]
+    learner: ClassVar[type[Any]]
 
     @classmethod
     def __pydantic_init_subclass__(cls, **options: Any) -> None:
         """Enter a learner.
 
         Raises:
-            ValueError: Its class is missing, or another one has the name.
+            ValueError: Its class is missing or is no `Learner`, or another one has the name.
         """
-        named = get_origin(cls.model_fields["name"].annotation) is Literal
-        if named and not isinstance(getattr(cls, "learner", None), type):
-            raise ValueError(f"{cls.__qualname__} lacks learner = CLASS, a subclass of Learner")
+        if get_origin(cls.model_fields["name"].annotation) is Literal:
+            own = getattr(cls, "learner", None)
+            if not isinstance(own, type):
+                raise ValueError(f"{cls.__qualname__} lacks learner = CLASS, a subclass of Learner")
+            if _LEARNER not in ((each.__module__, each.__qualname__) for each in own.__mro__):
+                raise ValueError(
+                    f"{cls.__qualname__}: {own.__qualname__} is not a subclass of Learner "
+                    f"({'.'.join(_LEARNER)})"
+                )
         super().__pydantic_init_subclass__(**options)
 
 

@@ -177,9 +177,6 @@ def test_a_custom_learner_goes_with_a_track(
         "the learner early_turns (EarlyTurns) raises AttributeError: 'Row' object has no attribute "
         f"'turns' ({place / 'early.py'}, line 15)" in line
     )
-    (place / "early.py").write_text(EARLY_TURNS.replace("Learner(Learner)", "Learner"))
-    line = refused(capsys, main([*words, "--dry-run"]))
-    assert "the learner early_turns: EarlyTurnsLearner is not a subclass of Learner" in line
 
 
 OWN_LEARN = EARLY_TURNS.replace(
@@ -233,6 +230,15 @@ def test_a_learner_without_its_class_is_refused(
     (place / "early.py").write_text(EARLY_TURNS.replace("    learner = EarlyTurnsLearner\n", ""))
     line = refused(capsys, train(place, *early))
     assert "EarlyTurns lacks learner = CLASS, a subclass of Learner" in line
+
+
+def test_a_learner_that_is_none_is_refused_when_it_is_loaded(place: Path) -> None:
+    (place / "early.py").write_text(EARLY_TURNS.replace("Learner(Learner)", "Learner"))
+    with pytest.raises(UserError) as caught:
+        load_plugins([str(place / "early.py")])
+    said = "EarlyTurns: EarlyTurnsLearner is not a subclass of Learner (baselines.learning.learner"
+    assert said in str(caught.value)
+    assert "early_turns" not in CustomLearner.choices
 
 
 def log_of(place: Path, **changes: Any) -> TrainingLog:
