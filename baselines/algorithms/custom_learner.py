@@ -1,10 +1,15 @@
 """Learners of users' own: what the four choices cannot express, by name in a recipe."""
 
+import io
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any, ClassVar, Final, Literal, get_origin
 
+import torch
+
 from baselines.algorithms.part import Choice, own_code
+from tasks.errors import UserError
+from tasks.texts import first_line
 
 _LEARNER: Final = ("baselines.learning.learner", "Learner")
 """Module and name of the base class, which imports this module."""
@@ -65,6 +70,26 @@ def state_of(learner: Any) -> Mapping[str, Any]:
         if not isinstance(state, Mapping):
             raise TypeError(f"state_dict() gives {type(state).__name__} instead of a dictionary")
     return state
+
+
+def packed(state: Mapping[str, Any]) -> bytes:
+    """What a learner remembers, as a file that can be read without running code.
+
+    Raises:
+        UserError: There is something else in it than `Learner.state_dict` may give.
+    """
+    content = io.BytesIO()
+    try:
+        torch.save(dict(state), content)
+        torch.load(io.BytesIO(content.getvalue()), "cpu", weights_only=True)
+    # Pickles raise anything.
+    except Exception as error:
+        raise UserError(
+            "state_dict() of the learner gives something that a checkpoint cannot hold; it may "
+            "hold tensors, numbers, strings, and lists and dictionaries of them: "
+            f"{first_line(error)}"
+        ) from error
+    return content.getvalue()
 
 
 def restore_state(learner: Any, state: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from accelerate import Accelerator
 
-from baselines.algorithms.custom_learner import code_of_learner
+from baselines.algorithms.custom_learner import code_of_learner, packed, state_of
 from baselines.algorithms.kl import LOG_RATIO_LIMIT, kl
 from baselines.algorithms.learner_checks import LearnerChecks
 from baselines.config.run import TrainingRun
@@ -216,7 +216,7 @@ class Learner:
 
         Returns:
             Tensors, numbers, strings, and lists and dictionaries of them, by name; the same in all
-            processes, each of which calls this.
+            processes, each of which calls this, the first time before any update.
         """
         return {}
 
@@ -413,13 +413,18 @@ def make_learner(
         chosen: The learner's class; None for the one that the recipe names, else `Learner`.
 
     Raises:
-        UserError: Memory ran out, or the recipe's custom learner raised an exception.
+        UserError: Memory ran out, or the recipe's custom learner raised an exception or has a state
+            that no checkpoint can hold.
     """
     custom = run.config.learner
     if chosen is None and custom is not None:
         chosen = custom.learner
     with code_of_learner(custom):
-        return (chosen or Learner)(run, accelerator, phase)
+        learner = (chosen or Learner)(run, accelerator, phase)
+    # In all processes, as at a checkpoint, but before hours of training.
+    if state := state_of(learner):
+        packed(state)
+    return learner
 
 
 def learn_from(learner: Learner, rows: Sequence[Row], number: int) -> Learned:

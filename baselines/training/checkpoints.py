@@ -7,7 +7,6 @@ that somebody else made.
 
 import contextlib
 import errno
-import io
 import json
 import shutil
 from collections.abc import Iterator, Mapping
@@ -21,7 +20,7 @@ from accelerate import Accelerator
 from accelerate.utils import RNG_STATE_NAME, load
 from safetensors.torch import load_file, save_file
 
-from baselines.algorithms.custom_learner import restore_state, state_of
+from baselines.algorithms.custom_learner import packed, restore_state, state_of
 from baselines.config.run import PLUGIN
 from baselines.learning.lora import has_updates, merged, write_updates
 from baselines.learning.sharding import full_weights, is_sharded
@@ -113,7 +112,7 @@ def save_last(
                 copies = {name: value.cpu().clone().contiguous() for name, value in older.items()}
                 save_file(copies, fresh / _STATE / _OLDER)
             if remembered:
-                (fresh / _STATE / _LEARNER).write_bytes(_packed(remembered))
+                (fresh / _STATE / _LEARNER).write_bytes(packed(remembered))
             # The facts say that the rest is whole: they come when it is on the disk.
             sync_tree(fresh)
             facts = json.dumps(asdict(state), indent=1) + "\n"
@@ -194,26 +193,6 @@ def _difference(name: str, there: object, now: object) -> str:
         "none" if each == "none" else f"SHA-256 {digest_text(str(each))}" for each in (there, now)
     )
     return f"the code of {name} differs: {before}, now {after}"
-
-
-def _packed(state: Mapping[str, Any]) -> bytes:
-    """What a learner remembers, as a file that can be read without running code.
-
-    Raises:
-        UserError: There is something else in it than `Learner.state_dict` may give.
-    """
-    content = io.BytesIO()
-    try:
-        torch.save(dict(state), content)
-        torch.load(io.BytesIO(content.getvalue()), "cpu", weights_only=True)
-    # Pickles raise anything.
-    except Exception as error:
-        raise UserError(
-            "state_dict() of the learner gives something that a checkpoint cannot hold; it may "
-            "hold tensors, numbers, strings, and lists and dictionaries of them: "
-            f"{first_line(error)}"
-        ) from error
-    return content.getvalue()
 
 
 def load_last(

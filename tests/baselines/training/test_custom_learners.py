@@ -76,12 +76,38 @@ class Unsaveable(Learner):
         return {"rule": Path}
 
 
+CANNOT_HOLD = "state_dict.. of the learner gives something that a checkpoint cannot hold"
+
+
 @pytest.mark.slow
-def test_a_state_that_a_checkpoint_cannot_hold_ends_the_run_at_the_first_one(
+def test_a_state_that_a_checkpoint_cannot_hold_is_refused_before_anything_is_played(
     tmp_path: Path,
 ) -> None:
-    with pytest.raises(UserError, match="state_dict.. of the learner gives something that a check"):
-        train(tmp_path / "run", "rloo", ONCE, learner=Unsaveable)
+    phases: list[str] = []
+    with pytest.raises(UserError, match=CANNOT_HOLD):
+        train(
+            tmp_path / "run",
+            "rloo",
+            ONCE,
+            said=lambda phase, done, total: phases.append(phase),
+            learner=Unsaveable,
+        )
+    assert phases == []
+    assert not (tmp_path / "run" / LOG).exists()
+
+
+class LaterUnsaveable(Forgetful):
+    """Remembers code from the first update on."""
+
+    def state_dict(self) -> Mapping[str, Any]:
+        return {"rule": Path} if self.baseline else {"baseline": self.baseline}
+
+
+@pytest.mark.slow
+def test_a_state_that_becomes_one_ends_the_run_at_the_first_checkpoint(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=CANNOT_HOLD):
+        train(tmp_path / "run", "rloo", ONCE, learner=LaterUnsaveable)
+    assert [json.loads(line)["kind"] for line in (tmp_path / "run" / LOG).open()][1:] == ["update"]
     assert not (tmp_path / "run" / "last").exists()
 
 
