@@ -67,31 +67,32 @@ class LearnerChecks:
             raise UserError(f"{what} gives the row number {wrong[0]}; rows are 0 to {rows - 1}")
         return numbers
 
-    def of_tokens(self, found: Sequence[object], lengths: Sequence[int], sound: bool) -> None:
+    def of_tokens(self, found: Sequence[object], rows: Sequence[Any], sound: bool) -> None:
         """Check that advantages are one finite number for each token.
 
         Args:
             found: (T,) per row.
-            lengths: T of every row.
+            rows: The rows (`baselines.rollouts.rows.Row`).
             sound: Whether what they are made from is finite; else any number will do.
 
         Raises:
             UserError: They are something else.
         """
         what = self._of("advantages")
-        if len(found) != len(lengths):
-            raise UserError(f"{what} gives {len(found)} rows instead of {len(lengths)}")
-        for row, (each, length) in enumerate(zip(found, lengths, strict=True)):
+        if len(found) != len(rows):
+            raise UserError(f"{what} gives {len(found)} rows instead of {len(rows)}")
+        for number, (each, row) in enumerate(zip(found, rows, strict=True)):
+            length = len(row.response_ids)
             if not isinstance(each, torch.Tensor) or each.shape != (length,):
                 kind = tuple(each.shape) if isinstance(each, torch.Tensor) else type(each).__name__
                 raise UserError(
-                    f"{what} gives {kind} for row {row} instead of a tensor of shape ({length},): "
-                    "one number for each token of response_ids"
+                    f"{what} gives {kind} for row {number} instead of a tensor of shape "
+                    f"({length},): one number for each token of response_ids"
                 )
             if not each.is_floating_point():
                 raise UserError(f"{what} gives {each.dtype} instead of floating-point numbers")
             if sound and not bool(each.isfinite().all()):
-                raise UserError(f"{what} is not finite for row {row}")
+                raise UserError(f"{what} is not finite for row {number} ({row.text})")
 
     def metrics(self, found: Collection[str], needed: Collection[str]) -> None:
         """Check that `Learner.learn` returns the metrics that every update has.

@@ -11,7 +11,10 @@ from baselines.algorithms.part import own_code
 from baselines.config.schema import TrainConfig
 from baselines.rollouts.rows import Row
 from tasks.errors import UserError
+from tasks.texts import counted
 
+_NAMED = 3
+"""Rows that a message names at most."""
 _MOST, _UPDATES_ABOVE = 0.5, 3
 """Warn when penalties are more than this share of the advantages in this many updates."""
 
@@ -58,7 +61,7 @@ def estimate(
         values=values,
     )
     chosen = config.advantage
-    found, targets = _checked(chosen, batch)
+    found, targets = _checked(chosen, batch, rows)
     token_level = found if chosen.of_tokens else found[:, None] * mask
     if chosen.task_normalized:
         token_level = task_normalized(token_level, mask, _ids([row.task for row in rows]))
@@ -68,7 +71,9 @@ def estimate(
     return _unpadded(token_level.float(), rows), unpadded
 
 
-def _checked(chosen: Advantage, batch: RowBatch) -> tuple[torch.Tensor, torch.Tensor | None]:
+def _checked(
+    chosen: Advantage, batch: RowBatch, rows: Sequence[Row]
+) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Call an advantage and check its result, because a plug-in may return anything.
 
     Raises:
@@ -91,15 +96,21 @@ def _checked(chosen: Advantage, batch: RowBatch) -> tuple[torch.Tensor, torch.Te
             raise UserError(
                 f"the advantage {chosen.name} changes rows.{name} in place: let it change a clone"
             )
-    _check_tensor(found, f"the advantage {chosen.name}", batch, chosen.of_tokens, sound)
+    what = f"the advantage {chosen.name}"
+    _check_tensor(found, what, batch, chosen.of_tokens)
+    if sound:
+        _check_finite(found, what, rows)
     if targets is not None:
-        _check_tensor(targets, f"the critic's target of {chosen.name}", batch, True, sound)
+        what = f"the critic's target of {chosen.name}"
+        _check_tensor(targets, what, batch, of_tokens=True)
+        if sound:
+            _check_finite(targets, what, rows)
         targets = targets.detach()
     return found.detach(), targets
 
 
-def _check_tensor(found: object, what: str, batch: RowBatch, of_tokens: bool, sound: bool) -> None:
-    """Check that something is a CPU's tensor of finite numbers, one for each token or row.
+def _check_tensor(found: object, what: str, batch: RowBatch, of_tokens: bool) -> None:
+    """Check that something is a CPU's tensor of numbers, one for each token or row.
 
     Raises:
         UserError: It is not.
@@ -118,9 +129,28 @@ def _check_tensor(found: object, what: str, batch: RowBatch, of_tokens: bool, so
         raise UserError(f"{what} is on the device {found.device}, but rows are on {mask.device}")
     if not found.is_floating_point():
         raise UserError(f"{what} gives {found.dtype} instead of floating-point numbers")
-    if sound and not (finite := found.isfinite()).all():
-        wrong, whole = int((~finite).sum()), found.numel()
-        raise UserError(f"{what} is not finite for {wrong} of {whole} {each}s")
+
+
+def _check_finite(found: torch.Tensor, what: str, rows: Sequence[Row]) -> None:
+    """Check that numbers are finite.
+
+    Args:
+        found: (N,) of rows, or (N, T) of tokens.
+        what: What messages call them.
+        rows: The rows.
+
+    Raises:
+        UserError: Some are not; the first rows with such numbers are named.
+    """
+    wrong = ~found.isfinite()
+    if not wrong.any():
+        return
+    each = "row" if found.ndim == 1 else "token"
+    places = wrong.reshape(len(rows), -1).any(dim=1).nonzero().flatten().tolist()
+    named = "; ".join(f"row {place} ({rows[place].text})" for place in places[:_NAMED])
+    more = f"; and {counted(len(places) - _NAMED, 'more row')}" if len(places) > _NAMED else ""
+    count = f"{int(wrong.sum())} of {counted(found.numel(), each)}"
+    raise UserError(f"{what} is not finite for {count}: {named}{more}")
 
 
 def penalty_share(advantages: Sequence[torch.Tensor], without: Sequence[torch.Tensor]) -> float:

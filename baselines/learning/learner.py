@@ -206,7 +206,7 @@ class Learner:
         if type(self).advantages is not Learner.advantages:
             known = _all([*values.old, *values.entropies, *values.critic, *values.reference])
             sound = all(bool(each.isfinite().all()) for each in known)
-            checks.of_tokens(advantages.of_tokens, [len(row.response_ids) for row in rows], sound)
+            checks.of_tokens(advantages.of_tokens, rows, sound)
         stats = checks.given(self.steps(rows, plan, values, advantages), UpdateStats, "steps")
         metrics = self.metrics(rows, values, advantages, stats, number)
         return Learned(plan, advantages, stats, checks.given(metrics, dict, "metrics"))

@@ -79,6 +79,11 @@ class Row:
         return self.task, self.group, self.member, self.turn
 
     @property
+    def text(self) -> str:
+        """What messages call it, in the words of rollout samples."""
+        return f"{self.task}, group {self.group}, member {self.member}, turn {self.turn}"
+
+    @property
     def length(self) -> int:
         """Number of all tokens."""
         return len(self.prompt_ids) + len(self.response_ids)

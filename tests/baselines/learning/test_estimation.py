@@ -174,10 +174,33 @@ def test_an_advantage_that_is_not_finite_is_named(
     config = choose("grpo")
     advantages = torch.tensor([0.0, given, 1.0, given, 0.0])
     monkeypatch.setattr(type(config.advantage), "of", lambda self, rows: advantages)
-    with pytest.raises(UserError, match="the advantage grpo is not finite for 2 of 5 rows"):
+    with pytest.raises(UserError) as caught:
         found(config)
+    assert str(caught.value) == (
+        "the advantage grpo is not finite for 2 of 5 rows: "
+        "row 1 (sokoban, group 2, member 1, turn 0); row 3 (sokoban, group 7, member 0, turn 1)"
+    )
     broken = [torch.full((len(row.response_ids),), math.nan) for row in ROWS]
     assert not all(bool(own.isfinite().all()) for own in found(config, entropies=[*broken]))
+
+
+def test_of_tokens_that_are_not_finite_the_first_rows_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = choose("ppo")
+    values: list[Tensor | None] = [torch.ones(len(row.response_ids)) for row in ROWS]
+    targets = torch.zeros(5, 4)
+    targets[1:, :2] = math.nan
+    monkeypatch.setattr(
+        type(config.advantage), "with_targets", lambda self, rows: (torch.zeros(5, 4), targets)
+    )
+    with pytest.raises(UserError) as caught:
+        estimate(config, ROWS, NOTHING, values, NOTHING)
+    assert str(caught.value) == (
+        "the critic's target of gae is not finite for 8 of 20 tokens: "
+        "row 1 (sokoban, group 2, member 1, turn 0); row 2 (sokoban, group 7, member 0, turn 0); "
+        "row 3 (sokoban, group 7, member 0, turn 1); and 1 more row"
+    )
 
 
 def test_grpo_by_hand() -> None:

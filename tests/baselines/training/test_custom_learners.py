@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -19,6 +20,7 @@ from benchmark.logs.training_log import LOG
 from tasks.errors import UserError
 from tests.support.training.logs import without_times
 from tests.support.training.runs import train
+from tests.support.training.synthetic_rows import random_rows
 
 ONCE = ("optimization.updates=1", "optimization.mini_batches=1")
 
@@ -131,6 +133,14 @@ def test_advantages_of_a_learner_that_are_not_finite_end_the_run(tmp_path: Path)
         train(tmp_path / "run", "grpo", ONCE, learner=Endless)
 
 
+def rows_of(*lengths: int) -> list[Row]:
+    """Rows with so many tokens."""
+    return [
+        dataclasses.replace(row, response_ids=np.zeros(length, np.int32))
+        for row, length in zip(random_rows(len(lengths)), lengths, strict=True)
+    ]
+
+
 def checks() -> LearnerChecks:
     return LearnerChecks(SimpleNamespace(config=SimpleNamespace(learner=None)))
 
@@ -163,16 +173,19 @@ def test_a_plan_may_be_of_tensors_and_tuples() -> None:
         ([torch.zeros(2), torch.zeros(())], r"gives \(\) for row 1 instead of .* shape \(3,\)"),
         ([torch.zeros(2), [0.0] * 3], "gives list for row 1 instead of a tensor of shape"),
         ([torch.zeros(2), torch.zeros(3).long()], "gives torch.int64 instead of floating-point"),
-        ([torch.zeros(2), torch.full((3,), torch.nan)], "is not finite for row 1"),
+        (
+            [torch.zeros(2), torch.full((3,), torch.nan)],
+            r"is not finite for row 1 \(sokoban, group 0, member 0, turn 1\)$",
+        ),
     ],
 )
 def test_advantages_are_one_number_for_each_token(found: list[object], said: str) -> None:
     with pytest.raises(UserError, match=rf"^advantages\(\) of the learner SimpleNamespace {said}"):
-        checks().of_tokens(found, [2, 3], sound=True)
+        checks().of_tokens(found, rows_of(2, 3), sound=True)
 
 
 def test_advantages_may_be_anything_where_the_policy_is_not_finite() -> None:
-    checks().of_tokens([torch.full((2,), torch.nan)], [2], sound=False)
+    checks().of_tokens([torch.full((2,), torch.nan)], rows_of(2), sound=False)
 
 
 def test_a_step_without_a_result_is_named() -> None:
