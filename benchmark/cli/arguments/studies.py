@@ -82,7 +82,9 @@ def _common() -> argparse.ArgumentParser:
         "study", metavar="FILE", help="study file, such as baselines/studies/table.yaml"
     )
     parser.add_argument(
-        "--out", metavar="DIR", help="folder for the runs (default: runs/study-<name>)"
+        "--out",
+        metavar="DIR",
+        help="folder for the runs (default: runs/study-<name> in the working directory)",
     )
     parser.add_argument(
         "--results",

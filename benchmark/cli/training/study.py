@@ -145,6 +145,8 @@ def _run(_arguments: argparse.Namespace, cells: "tuple[Cell, ...]", setting: "St
     failures = 0
     _say_outdated(found.outdated, setting)
     say(f"{len(done)} of {len(cells)} runs are finished; {_left(found.missing, done, setting)}")
+    if found.missing:
+        say(_where(setting.out))
     sys.stdout.flush()
     _warn_of_methods(found.missing, setting)
     if setting.gpus.train_options:
@@ -217,7 +219,13 @@ def _status(
         count = len(cells) - len(known)
         left += f", and {counted(count, 'run')} on tracks whose panels cannot be read here"
     if arguments.json:
-        content = {"left": left, "spent_cpu_seconds": by_task, "unread": unread, "rows": rows}
+        content = {
+            "out": str(setting.out.absolute()),
+            "left": left,
+            "spent_cpu_seconds": by_task,
+            "unread": unread,
+            "rows": rows,
+        }
         say(json.dumps(content, indent=1))
         return 0
     table = PlainTable(box=None, pad_edge=False)
@@ -248,8 +256,20 @@ def _status(
     if by_task:
         texts = (f"{duration(seconds)} on {tasks}" for tasks, seconds in by_task.items())
         say(f"CPU time of finished runs: {', '.join(texts)}")
+    if found.missing or unread:
+        say(_where(setting.out))
     say(f"{len(found.finished)} of {len(cells)} runs are finished; {left}")
     return 0
+
+
+def _where(out: Path) -> str:
+    """Name the folder of runs in progress: by default, it depends on the working directory."""
+    if out.is_dir():
+        return f"runs in progress are in {out.absolute()}"
+    return (
+        f"no run was started in {out.absolute()} yet; if some were started elsewhere, name their "
+        "folder with --out"
+    )
 
 
 def _collapsed(row: Mapping[str, Any]) -> str:

@@ -43,6 +43,7 @@ def test_tracks_without_data_are_all_named_and_the_others_shown(
         assert lines[-1].endswith(", and 6 runs on tracks whose panels cannot be read here")
         return
     found = json.loads(said)
+    assert found["out"] == str(tmp_path / "runs")
     assert set(found["unread"]) == {"paper-alfworld", "paper-webshop"}
     assert "alfworld/valid_seen: folder " in found["unread"]["paper-alfworld"]
     rows = {(row["track"], row["recipe"]): row for row in found["rows"]}
@@ -50,6 +51,38 @@ def test_tracks_without_data_are_all_named_and_the_others_shown(
     assert rows["paper-webshop", "grpo"]["missing"] == [0, 1]
     alfworld = rows["paper-alfworld", "grpo"]
     assert (alfworld["missing"], alfworld["unchecked"]) == ([0], [1])
+
+
+def test_where_runs_in_progress_were_looked_for_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By default in the working directory, which may be another than the one of `study run`."""
+    (tmp_path / "study.yaml").write_text(
+        "name: mine\nblocks: [{tracks: [sokoban-stress], recipes: [grpo], seeds: [7]}]\n"
+    )
+    started, elsewhere = tmp_path / "started", tmp_path / "elsewhere"
+    out = started / "runs" / "study-mine"
+    out.mkdir(parents=True)
+    elsewhere.mkdir()
+    words = [
+        "study",
+        "status",
+        str(tmp_path / "study.yaml"),
+        "--results",
+        str(tmp_path / "results"),
+    ]
+    said = []
+    for folder in (started, elsewhere):
+        monkeypatch.chdir(folder)
+        assert main(words) == 0
+        said.append(capsys.readouterr().out.splitlines()[-2])
+    assert said == [
+        f"runs in progress are in {out}",
+        f"no run was started in {elsewhere / 'runs' / 'study-mine'} yet; "
+        "if some were started elsewhere, name their folder with --out",
+    ]
+    assert main([*words, "--out", str(out)]) == 0
+    assert f"runs in progress are in {out}\n" in capsys.readouterr().out
 
 
 def test_a_study_whose_data_is_not_here_is_not_run(
