@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from benchmark.logs.lines import Start
 from benchmark.logs.training_log import TrainingLog
 from benchmark.track_schema import DIMENSIONS
 from leaderboard.board.rows import RecipeChoices
@@ -16,6 +17,11 @@ PLAIN: Final = "plain"
 """Sampling that only draws groups."""
 MASKED: Final = " + sequence mask"
 """Suffix of the name of a clipping with a sequence mask."""
+SHIPPED: Final = {
+    "advantage": ("empg", "gae", "gigpo", "grpo", "reinforce_pp", "rloo"),
+    "clipping": ("cispo", "gspo", "ppo", "sapo"),
+}
+"""Choices of the dimensions that plug-ins can add to; a plug-in cannot take their names."""
 _NOT_SETTING: Final = (*DIMENSIONS, "validation", "checkpoint_every", "seed")
 _WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@-]{0,39}")
 
@@ -29,15 +35,17 @@ def choices_of(logs: Sequence[TrainingLog]) -> RecipeChoices:
     changes the loss. The setting is what `rollout`, `optimization` and `kl` contribute. The
     learning rate is in no hash, since it may be tuned for each choice; neither are settings that
     only observe or save: `validation`, `checkpoint_every`. A custom learner is part of the setting.
+    The code of plug-ins is part of the choices that are not shipped.
 
     Args:
         logs: Logs of all checkpoints.
     """
-    found = {_choices(log.start.configuration, log.start.task) for log in logs}
+    found = {_choices(log.start) for log in logs}
     return found.pop() if len(found) == 1 else UNKNOWN
 
 
-def _choices(configuration: Mapping[str, Any], task: str) -> RecipeChoices:
+def _choices(start: Start) -> RecipeChoices:
+    configuration = start.configuration
     named = RecipeChoices(
         advantage=_named(configuration.get("advantage")),
         clipping=_clipping(configuration.get("clipping")),
@@ -46,16 +54,27 @@ def _choices(configuration: Mapping[str, Any], task: str) -> RecipeChoices:
         setting=_setting(configuration),
     )
     known = (named.advantage, named.clipping, named.aggregation, named.sampling, named.setting)
-    return named if None in known else replace(named, hashes=_hashes(configuration, task))
+    return named if None in known else replace(named, hashes=_hashes(start))
 
 
-def _hashes(configuration: Mapping[str, Any], task: str) -> tuple[str, ...]:
+def _hashes(start: Start) -> tuple[str, ...]:
+    configuration = start.configuration
     rest = {name: part for name, part in configuration.items() if name not in _NOT_SETTING}
     optimization = dict(rest["optimization"])
     optimization.pop("learning_rate", None)
     parts = [configuration[name] for name in DIMENSIONS]
-    parts.append([task, rest | {"optimization": optimization}])
+    parts.append([start.task, rest | {"optimization": optimization}])
+    # A log does not say which plug-in brings which choice.
+    if code := sorted(start.plugins.values()):
+        own = [not _is_shipped(configuration, name) for name in DIMENSIONS]
+        own.append(configuration.get("learner") is not None or not any(own))
+        parts = [[part, code] if of_it else part for part, of_it in zip(parts, own, strict=True)]
     return tuple(sha256_text(canonical_json(part)) for part in parts)
+
+
+def _is_shipped(configuration: Mapping[str, Any], dimension: str) -> bool:
+    known = SHIPPED.get(dimension)
+    return known is None or _named(configuration[dimension]) in known
 
 
 def _word(value: Any) -> str | None:

@@ -77,7 +77,8 @@ class RecipeChoices:
         sampling: `plain`, or its additions, such as `dynamic`.
         setting: Description of the setting: episodes, updates, epochs and the KL penalty.
         hashes: SHA-256 of each choice with all its constants, in this order, and of everything else
-            that can affect the policy, except the learning rate: the task, the whole setting.
+            that can affect the policy, except the learning rate: the task, the whole setting. Of
+            choices that are not shipped, the code of plug-ins is a part.
             Recipes that differ in only one of the first four can be compared. Empty if one of them
             is unknown.
     """

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from baselines.algorithms.advantage.base import Advantage
+from baselines.algorithms.clipping.base import Clipping
 from baselines.config.layers import resolve
 from benchmark.logs.training_log import TrainingLog, read_training_log
-from leaderboard.board.recipe_choices import UNKNOWN, choices_of
+from leaderboard.board.recipe_choices import SHIPPED, UNKNOWN, choices_of
 from leaderboard.board.rows import RecipeChoices
 from tasks.errors import UserError
 from tests.support.training.logs import start_line, write_log
@@ -68,6 +70,41 @@ def test_hashes_tell_constants_apart_and_nothing_else(tmp_path: Path) -> None:
     assert differ(grpo, faster) == differ(grpo, often) == []
     harder = grpo | {"optimization": grpo["optimization"] | {"max_grad_norm": 9.0}}
     assert differ(grpo, harder) == [4]
+
+
+def test_choices_of_one_name_and_other_code_are_told_apart(tmp_path: Path) -> None:
+    """Plug-ins count in the choices that are not shipped; where all are, in the setting."""
+
+    def hashes(plugins: dict[str, str], **changes: Any) -> tuple[str, ...]:
+        start = start_line("mine", configuration=resolved("grpo") | changes, plugins=plugins)
+        log = read_training_log(write_log(tmp_path / "log.jsonl", [start]))
+        return choices_of([log]).hashes
+
+    def differ(**changes: Any) -> list[int]:
+        one, other = (hashes({"mine.py": digit * 64}, **changes) for digit in "12")
+        renamed = hashes({"moved.py": "1" * 64}, **changes)
+        assert renamed == one
+        return [place for place in range(5) if one[place] != other[place]]
+
+    clipping = resolved("grpo")["clipping"]
+    assert differ(advantage={"name": "rank"}) == [0]
+    assert differ(clipping=clipping | {"name": "soft"}) == [1]
+    assert differ(advantage={"name": "rank"}, clipping=clipping | {"name": "soft"}) == [0, 1]
+    assert differ(learner={"name": "early_turns"}) == [4]
+    assert differ(advantage={"name": "rank"}, learner={"name": "early_turns"}) == [0, 4]
+    assert differ() == [4]
+    # What is shipped is compared with entries without plug-ins.
+    assert hashes({"mine.py": "1" * 64}, advantage={"name": "rank"})[1:] == hashes({})[1:]
+
+
+def test_the_shipped_choices_are_those_of_the_trainer() -> None:
+    for name, dimension in (("advantage", Advantage), ("clipping", Clipping)):
+        own = [
+            choice
+            for choice, found in dimension.choices.items()
+            if found.__module__.startswith("baselines.")
+        ]
+        assert SHIPPED[name] == tuple(sorted(own))
 
 
 def resolved(recipe: str) -> dict[str, Any]:
