@@ -7,9 +7,21 @@ import os
 import shutil
 import stat
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from tasks.errors import UserError
+
+OF_FOLDERS: Final = (
+    "run.json",
+    "training_log.jsonl",
+    "submission.json",
+    "pyproject.toml",
+    "config.json",
+    ".git",
+)
+"""Files that mark what a folder is: an evaluation, a training run, an entry, a project, a model."""
 _OF_A_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO}
 
 
@@ -28,6 +40,29 @@ def os_error_text(error: OSError, folder: Path) -> str:
     if file.is_relative_to(place) or place.is_relative_to(file):
         return f"{folder} cannot be written: {why}"
     return f"{name}: {why}"
+
+
+def refuse_other_files(
+    folder: Path, what: str, own: Iterable[str], written: Iterable[str] = ()
+) -> None:
+    """Refuse to begin something in a folder that is something else.
+
+    Other files are left alone: schedulers, studies and users put theirs next to a run's.
+
+    Args:
+        folder: The folder; it need not exist.
+        what: What begins there.
+        own: Files that mark one that has begun, which the caller resumes or refuses.
+        written: Files that it writes only later: nobody else's are overwritten.
+
+    Raises:
+        UserError: It is something else; the message names what is there.
+    """
+    if any((folder / name).exists() for name in own):
+        return
+    for name in (*OF_FOLDERS, *written):
+        if (folder / name).exists():
+            raise UserError(f"{folder} holds {name}, but no {what}; choose another --out")
 
 
 def write_atomically(path: Path, content: bytes) -> None:

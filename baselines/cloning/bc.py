@@ -45,6 +45,10 @@ if TYPE_CHECKING:
 LOG = "bc_log.jsonl"
 _CHECKPOINT = "checkpoint"
 _ENDS = "ends"
+BEGUN = (LOG, f"{_CHECKPOINT}/step", f"{_CHECKPOINT}.new/step")
+"""Files that mark the folder of a model that was begun here."""
+WRITTEN = ("README.md", "recipe.yaml", "evaluation", _CHECKPOINT, _ENDS)
+"""What a model's folder gets later, besides the model."""
 _TOKENIZER_TURNS = 5000
 """Number of demonstrations on which a new tokenizer is trained."""
 _LOOKED_AT = 200

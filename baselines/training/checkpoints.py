@@ -39,6 +39,8 @@ ADAPTER = "adapter"
 _CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _STATE, _FACTS, _OLDER = "state", "training_state.json", "older_policy.safetensors"
 _LEARNER = "learner.pt"
+STATE_OF_LAST = f"{LAST}/{_STATE}/{_FACTS}"
+"""File that the folder of a run with a checkpoint has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,7 @@ def find_last(
         UserError: It cannot be read, or belongs to another run.
     """
     _mend(folder)
-    path = folder / LAST / _STATE / _FACTS
+    path = folder / STATE_OF_LAST
     if not path.exists():
         return None
     try:

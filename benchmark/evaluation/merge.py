@@ -13,6 +13,7 @@ from benchmark.evaluation.run_folder import (
     SESSIONS,
     Key,
     read_run,
+    refuse_others,
 )
 from benchmark.files import write_atomically
 from tasks.errors import UserError, os_error_as
@@ -23,7 +24,7 @@ def merge(paths: Sequence[Path], out: Path) -> Manifest:
 
     Args:
         paths: One folder per shard, in any order.
-        out: The new folder; it must not contain a run or a part of one.
+        out: The new folder; it must not contain a run or a part of one, nor be something else.
 
     Returns:
         The merged run's manifest.
@@ -33,6 +34,7 @@ def merge(paths: Sequence[Path], out: Path) -> Manifest:
     """
     if any((out / name).exists() for name in (MANIFEST, RECORDS, SESSIONS)):
         raise UserError(f"{out} already has a run, or a part of one; choose another --out")
+    refuse_others(out)
     runs = [read_run(path) for path in paths]
     first = runs[0][0]
     for path, (manifest, _) in zip(paths, runs, strict=True):

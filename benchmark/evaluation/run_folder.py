@@ -26,7 +26,14 @@ from pydantic import ValidationError
 from benchmark.evaluation.manifest import Manifest, Shard, differing_facts, differing_protocols
 from benchmark.evaluation.protocol import PanelProtocol
 from benchmark.evaluation.records import EpisodeRecord
-from benchmark.files import append_durably, lock_folder, open_no_link, sync_folder, write_atomically
+from benchmark.files import (
+    append_durably,
+    lock_folder,
+    open_no_link,
+    refuse_other_files,
+    sync_folder,
+    write_atomically,
+)
 from tasks.errors import UserError, os_error_as
 from tasks.strict import first_fault
 from tasks.texts import counted
@@ -59,7 +66,8 @@ class RunFolder:
         order: Keys of all records of the complete run, in the panels' order.
 
     Raises:
-        UserError: The folder cannot be written, is in use, or belongs to another run.
+        UserError: The folder cannot be written, is in use, belongs to another run, or is something
+            else.
     """
 
     def __init__(self, path: Path, manifest: Manifest, order: Sequence[Key]) -> None:
@@ -85,9 +93,8 @@ class RunFolder:
             existing = read_manifest(self.path)
             _check_same_run(self.path, existing, self.manifest)
             self.manifest = existing
-        elif any((self.path / name).exists() for name in (RECORDS, SUMMARY)):
-            raise UserError(f"{self.path} has records but no {MANIFEST}; choose another folder")
         else:
+            refuse_others(self.path)
             content = self.manifest.model_dump_json(indent=2) + "\n"
             write_atomically(self.path / MANIFEST, content.encode())
         self.dropped_bytes = _drop_partial_line(self.path / RECORDS)
@@ -195,12 +202,13 @@ def check_folder(
         limit: Number of episodes played per panel; None for all.
 
     Raises:
-        UserError: It cannot be written, or belongs to a different run. `RunFolder` later checks
-            that model and engine are the same.
+        UserError: It cannot be written, belongs to a different run, or is something else.
+            `RunFolder` later checks that model and engine are the same.
     """
     if path.exists() and not path.is_dir():
         raise UserError(f"{path} is not a folder; choose another --out")
     _refuse_entry(path)
+    refuse_others(path)
     if (path / MANIFEST).exists():
         there = read_manifest(path)
         _refuse_another(path, "protocol", *differing_protocols(there.panels, panels))
@@ -392,6 +400,16 @@ def _check_same_run(path: Path, existing: Manifest, wanted: Manifest) -> None:
 def _refuse_entry(path: Path) -> None:
     if (path / PACKED).exists():
         raise UserError(f"{path} is a run of an entry, which stays as it is; choose another --out")
+
+
+def refuse_others(path: Path) -> None:
+    """Refuse to begin a run in a folder that is something else, or has a part of another run.
+
+    Raises:
+        UserError: It is, or has.
+    """
+    files = (RECORDS, SESSIONS, SUMMARY, REPORT)
+    refuse_other_files(path, "evaluation", (MANIFEST,), files)
 
 
 def _refuse_another(path: Path, name: str, old: object, new: object) -> None:

@@ -18,7 +18,7 @@ from benchmark.cli.tables import plain
 from benchmark.evaluation.evaluate import Plan, evaluate
 from benchmark.evaluation.run_folder import RunFolder
 from benchmark.evaluation.summary import RunSummary
-from benchmark.files import write_atomically
+from benchmark.files import refuse_other_files, write_atomically
 from benchmark.models import from_folder
 from benchmark.stats.formatting import percent_text
 from tasks.errors import UserError
@@ -39,13 +39,14 @@ def run(arguments: argparse.Namespace) -> int:
     path = find_recipe(arguments.recipe)
     recipe = read_recipe(path)
     # Import the trainer only after the recipe has been validated.
-    from baselines.cloning.bc import clone, remove_checkpoint
+    from baselines.cloning.bc import BEGUN, WRITTEN, clone, remove_checkpoint
     from baselines.cloning.model_card import model_card
 
     name = path.parent.name if path.name == "recipe.yaml" else path.stem
     out = Path(arguments.out) if arguments.out else Path("runs") / f"bc-{name}"
     for task, shown_of_it in recipe.sources.items():
         load_task(task).configured(shown_of_it.settings)
+    refuse_other_files(out, "model that `bc` has begun", BEGUN, WRITTEN)
     if (out / "README.md").exists():
         raise UserError(f"{out} already has a finished model; choose another --out")
     with _bar() as bar:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from benchmark.cli.training.processes import is_main
-from benchmark.files import lock_folder
+from benchmark.files import lock_folder, refuse_other_files
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.track_schema import OPEN, TrackClaim
 from tasks.errors import UserError, os_error_as
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from baselines.config.run import TrainingRun
 
 
-OTHERS: Final = ("run.json", "submission.json", "pyproject.toml", "config.json", ".git")
-"""Files that mark a folder as something else: an evaluation, an entry, a project, a model."""
+CONFIG: Final = "config.yaml"
+"""The resolved configuration, the first file of a run."""
+CONFIG_HEAD: Final = "# command: "
+"""How it begins."""
 
 
-def refuse_other_files(folder: Path) -> None:
+def refuse_others(folder: Path) -> None:
     """Refuse to start a run in a folder that is something else.
 
     Args:
@@ -30,16 +32,18 @@ def refuse_other_files(folder: Path) -> None:
             contains.
 
     Raises:
-        UserError: It is something else.
+        UserError: It is something else, or has a configuration that no run has written.
     """
     from baselines.tracks.tuning import TUNING
-    from baselines.training.checkpoints import LAST
+    from baselines.training.checkpoints import BEST, LAST, STATE_OF_LAST
+    from baselines.training.samples import SAMPLES
 
-    if any((folder / name).exists() for name in (LOG, LAST, TUNING)):
-        return
-    for name in OTHERS:
-        if (folder / name).exists():
-            raise UserError(f"{folder} holds {name}, but no training run; choose another --out")
+    path = folder / CONFIG
+    # A run that was stopped while its engine was loading leaves nothing but this file.
+    foreign = path.exists() and not path.read_bytes().startswith(CONFIG_HEAD.encode())
+    own = (LOG, f"{LOG}.old", STATE_OF_LAST, TUNING)
+    written = (*((CONFIG,) if foreign else ()), LAST, BEST, SAMPLES)
+    refuse_other_files(folder, "training run", own, written)
 
 
 def check_folder(training: "TrainingRun", sharded: bool, settled: bool) -> None:

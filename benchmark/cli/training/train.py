@@ -49,10 +49,11 @@ from benchmark.cli.training.on_track import (
 )
 from benchmark.cli.training.processes import is_main, process_count
 from benchmark.cli.training.run_folder import (
+    CONFIG,
     check_folder,
     earlier_lines,
     locked,
-    refuse_other_files,
+    refuse_others,
 )
 from benchmark.cli.training.signals import StopSignals
 from benchmark.cli.training.texts import closing_lines, config_text, title
@@ -128,7 +129,7 @@ def run(arguments: argparse.Namespace) -> int:
     training, track, plan = planned.training, planned.track, planned.plan
     arguments, processes = planned.arguments, planned.processes
     if is_main():
-        refuse_other_files(training.folder)
+        refuse_others(training.folder)
     check_trackers(arguments.tracker)
     check_engine(training, arguments, processes)
     check_run(training, processes)
@@ -247,7 +248,7 @@ def _train(training: "TrainingRun", arguments: argparse.Namespace) -> str | None
         with locked(training.folder):
             earlier = earlier_lines(training)
             if is_main():
-                write_atomically(training.folder / "config.yaml", content.encode())
+                write_atomically(training.folder / CONFIG, content.encode())
             with _view(training, earlier, title(training, arguments, kind)) as view:
                 return asyncio.run(_run(training, arguments, view))
     except OSError as error:

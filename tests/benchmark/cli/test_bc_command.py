@@ -10,6 +10,7 @@ from benchmark.cli.main import main
 from benchmark.cli.training import bc
 from tasks.sokoban.task import SokobanTask
 from tests.baselines.cloning.test_bc import RECIPE
+from tests.support.submissions.repositories import put
 from tests.support.training.tiny_study import use_first_entries
 
 
@@ -45,3 +46,16 @@ def test_a_log_gets_a_line_at_every_interval(
     assert not (out / "checkpoint").exists()
     assert main(["bc", str(recipe), "--out", str(out)]) == 2
     assert "already has a finished model; choose another --out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["run.json", "config.json", "README.md", "checkpoint/model.pt"])
+def test_a_model_is_not_made_in_a_folder_that_is_something_else(
+    name: str, recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "mine"
+    put(folder, name)
+    assert main(["bc", str(recipe), "--out", str(folder)]) == 2
+    first = name.split("/", maxsplit=1)[0]
+    said = f"{folder} holds {first}, but no model that `bc` has begun; choose another --out"
+    assert said in capsys.readouterr().err
+    assert [each for each in folder.rglob("*") if each.is_file()] == [folder / name]

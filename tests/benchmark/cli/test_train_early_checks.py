@@ -28,7 +28,7 @@ from benchmark.cli.training.early_checks import (
     taken_text,
     unhashed_text,
 )
-from benchmark.cli.training.run_folder import refuse_other_files
+from benchmark.cli.training.run_folder import CONFIG, refuse_others
 from benchmark.cli.training.study import _warn_of_methods
 from benchmark.cli.training.train import _open_run
 from benchmark.versions import install_text
@@ -68,12 +68,19 @@ def test_a_run_does_not_begin_in_a_folder_that_is_something_else(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "mine"
-    refuse_other_files(folder)
+    refuse_others(folder)
     # A recipe, what a study or a scheduler leaves before a run begins, and a lock.
     for name in ("rank.py", "servers/server-0.log", "study.json", "train.o123", ".lock"):
         put(folder, name)
-    refuse_other_files(folder)
-    for name in ("run.json", "submission.json", "pyproject.toml", "config.json", ".git/config"):
+    refuse_others(folder)
+    # One that was stopped while its engine was loading.
+    (folder / CONFIG).write_text("# command: arlarena-bench train\n")
+    refuse_others(folder)
+    (folder / CONFIG).unlink()
+    marks = ("run.json", "submission.json", "pyproject.toml", "config.json", ".git/config")
+    # Not ours, although they have the names of what a run writes.
+    names = (CONFIG, "last/model.safetensors", "best/model.safetensors", "samples/one.wav")
+    for name in (*marks, *names):
         put(folder, name)
         before = sorted(folder.rglob("*"))
         words = (*START, "tiny-sokoban", "--dry-run", "--out", str(folder))
@@ -82,13 +89,14 @@ def test_a_run_does_not_begin_in_a_folder_that_is_something_else(
         assert f"{folder} holds {name.split('/')[0]}, but no training run; choose" in said
         assert sorted(folder.rglob("*")) == before
         # A run has begun there, or its rate was being tuned.
-        for own in ("training_log.jsonl", "last/model.safetensors", "tuning/0.001/.lock"):
+        for own in ("training_log.jsonl", "last/state/training_state.json", "tuning/0.001/.lock"):
             put(folder, own)
-            refuse_other_files(folder)
+            refuse_others(folder)
             (folder / own).unlink()
             shutil.rmtree(folder / own.split("/")[0], ignore_errors=True)
-        shutil.rmtree(folder / ".git", ignore_errors=True)
         (folder / name).unlink(missing_ok=True)
+        if "/" in name:
+            shutil.rmtree(folder / name.split("/")[0], ignore_errors=True)
 
 
 def test_an_init_without_its_tokenizer_is_refused_before_engines_start(

@@ -15,6 +15,7 @@ from baselines.config.layers import resolve
 from baselines.inits.registry import read_registry
 from baselines.reproduction import train_command
 from benchmark.cli.main import EXIT_USER_ERROR, main
+from benchmark.cli.training.run_folder import CONFIG_HEAD
 from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
 from tasks.errors import UserError
 from tests.support.training.logs import start_line, update_line, write_log
@@ -59,6 +60,7 @@ def test_a_run_names_its_code_and_is_not_resumed_with_another(
     start = json.loads((place / "run" / LOG).read_text().splitlines()[0])
     assert start["plugins"] == {"rank.py": sha256_of(RANK)}
     head = (place / "run" / "config.yaml").read_text()
+    assert head.startswith(CONFIG_HEAD)
     assert f"# plug-in: rank.py, SHA-256 {sha256_of(RANK)}\n" in head
     # The same behavior in other words: no setting differs, and still nobody can know.
     other = RANK + "\n"

@@ -18,6 +18,7 @@ from benchmark.cli.main import main
 from benchmark.engines.core.scripted import ScriptedEngine
 from benchmark.evaluation.evaluate import Plan, evaluate, recorded_command
 from benchmark.evaluation.manifest import Manifest, Shard
+from benchmark.evaluation.merge import merge
 from benchmark.evaluation.protocol import SamplingOverrides
 from benchmark.evaluation.run_folder import (
     PACKED,
@@ -29,6 +30,7 @@ from benchmark.evaluation.run_folder import (
 )
 from benchmark.models import ModelIdentity
 from tasks.errors import UserError
+from tests.support.submissions.repositories import put
 
 PLAN = Plan.of([("sokoban", "builtin")])
 
@@ -210,6 +212,40 @@ def test_runs_of_a_study_are_found_to_be_named(tmp_path: Path) -> None:
     for around in (tmp_path / "mine", tmp_path / "mine" / "sokoban-stress"):
         with pytest.raises(UserError, match=re.escape(f"holds 2 runs, such as {first}: name one")):
             read_run(around)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "training_log.jsonl",
+        "submission.json",
+        "pyproject.toml",
+        "config.json",
+        ".git/config",
+        "episodes.jsonl",
+        "summary.json",
+        "report.html",
+    ],
+)
+def test_a_run_does_not_begin_in_a_folder_that_is_something_else(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(tmp_path, "eval.o123")  # what a scheduler leaves
+    RunFolder(tmp_path, manifest(), PLAN.keys()).close()
+    folder = tmp_path / "mine"
+    put(folder, name)
+    before = sorted(folder.rglob("*"))
+    words = ["eval", "--engine", "random", "--task", "sokoban", "--out", str(folder)]
+    assert main(words) == 2
+    said = (
+        f"{folder} holds {name.split('/', maxsplit=1)[0]}, but no evaluation; choose another --out"
+    )
+    assert said in capsys.readouterr().err.splitlines()[-1]
+    with pytest.raises(UserError, match="but no evaluation"):
+        RunFolder(folder, manifest(), PLAN.keys())
+    with pytest.raises(UserError, match="but no evaluation|has a run, or a part of one"):
+        merge([tmp_path], folder)
+    assert sorted(each for each in folder.rglob("*") if each.name != ".lock") == before
 
 
 def test_a_path_that_cannot_be_a_folder(tmp_path: Path) -> None:
