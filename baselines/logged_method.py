@@ -1,7 +1,7 @@
 """Checks that the method in a log's first line is the one that its recipe's name stands for.
 
-Used on tracks, where entries are compared by their recipes. No plug-in is loaded: of choices that
-only its author has, nothing but the names can be looked at.
+Used on tracks, where entries are compared by their recipes. No plug-in is loaded, nor an installed
+package with choices: of those that only the author has, nothing but the names can be looked at.
 """
 
 import re
@@ -44,7 +44,7 @@ def method_fault(track: Track, start: Start) -> str | None:
     if start.plugins:  # code that nobody here can read, under a name that everybody knows
         return f"its recipe is the shipped {start.recipe}, but it was trained with plug-ins"
     try:
-        config, _ = logged_configuration(start)
+        config, _ = logged_configuration(start, installed=False)
     except UserError as error:
         return str(error)
     shipped = resolve_on_track(track, start.recipe, min(track.learning_rate.rates))
@@ -62,7 +62,7 @@ def _custom_fault(track: Track, start: Start) -> str | None:
     if (shipped := read_as(start.recipe)) is not None:
         return f"its recipe {start.recipe} reads like the shipped {shipped}"
     try:
-        config, _ = logged_configuration(start)
+        config, _ = logged_configuration(start, installed=False)
     except UserError as error:
         cause = error.__cause__
         faults = cause.errors() if isinstance(cause, ValidationError) else []

@@ -12,7 +12,7 @@ from typing import Any, Final
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from baselines.algorithms.part import load_entry_points
+from baselines.algorithms.part import NOTHING_INSTALLED
 from baselines.algorithms.plugins import Plugin
 from baselines.config.layers import RECIPES, SCALES, Settings, names, resolve
 from baselines.config.schema import TrainConfig
@@ -44,7 +44,10 @@ _DEPTH: Final = 4
 
 
 def train_command(
-    log: TrainingLog, folder: str, plugins: Mapping[str, Plugin] = _NO_PLUGINS
+    log: TrainingLog,
+    folder: str,
+    plugins: Mapping[str, Plugin] = _NO_PLUGINS,
+    installed: bool = True,
 ) -> TrainCommand:
     """The training command that wrote a log, without `--out`.
 
@@ -52,6 +55,7 @@ def train_command(
         log: The log; its configuration is not trusted.
         folder: Folder for files that the command needs.
         plugins: The loaded plug-ins, by name.
+        installed: See `logged_configuration`.
 
     Raises:
         UserError: This version cannot repeat the run: its configuration, track or task is unknown,
@@ -59,7 +63,7 @@ def train_command(
     """
     start = log.start
     code = _plugin_words(start, plugins)
-    config, tasks = logged_configuration(start)
+    config, tasks = logged_configuration(start, installed)
     recipe, files = _recipe(start.recipe, config, folder)
     # Non-finite steps end a run without this option.
     stopped = early_stop(log) is not None and divergence(log) is None
@@ -116,20 +120,26 @@ def check_code(plugin: Plugin, known: Collection[str]) -> None:
         )
 
 
-def logged_configuration(start: Start) -> tuple[TrainConfig, Mapping[str, Mapping[str, str]]]:
+def logged_configuration(
+    start: Start, installed: bool = True
+) -> tuple[TrainConfig, Mapping[str, Mapping[str, str]]]:
     """The configuration of a log's first line, and the settings of each task.
 
     Settings that were added since the log was written get their defaults, which preserve the
     earlier behavior.
 
+    Args:
+        start: The log's first line.
+        installed: Whether a choice may be one of an installed package, which is then imported: not
+            to judge a submission, whose verdict must not depend on the machine.
+
     Raises:
         UserError: It has a setting or value that this version does not know, or a dangerous one.
     """
-    load_entry_points()
     given = {k: v for k, v in start.configuration.items() if k not in ("tasks", "seed")}
     try:
         # In JSON mode, because tuples are lists in a log.
-        config = TrainConfig.model_validate(given)
+        config = TrainConfig.model_validate(given, context=None if installed else NOTHING_INSTALLED)
         stated = _TASKS.validate_python({"tasks": start.configuration.get("tasks", {})})["tasks"]
     except ValidationError as error:
         version = start.versions.get("arlarena-bench", "unknown")

@@ -14,7 +14,14 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Annotated, Any, ClassVar, Final, Literal, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PydanticUserError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PydanticUserError,
+    ValidationInfo,
+)
 from pydantic_core import PydanticCustomError
 
 from tasks.errors import UserError
@@ -22,6 +29,9 @@ from tasks.texts import first_line
 
 ENTRY_POINTS: Final = "arlarena_bench.algorithms"
 """Entry point group in which installed packages list modules with their own choices."""
+
+NOTHING_INSTALLED: Final = {"installed": False}
+"""Context of a validation that imports nothing: for settings from someone else."""
 
 OUT_OF_MEMORY: Final = "out of memory", "can't allocate memory"
 """Texts of out-of-memory errors: the CPU allocator and vLLM's sleep mode have no error class."""
@@ -79,7 +89,7 @@ class Choice(Part):
         cls.choices[name] = cls
 
 
-def _chosen(dimension: type[Choice], value: Any) -> Any:
+def _chosen(dimension: type[Choice], value: Any, context: Any) -> Any:
     """The choice that the settings name, validated by its own schema."""
     if isinstance(value, dimension):
         return value
@@ -87,18 +97,26 @@ def _chosen(dimension: type[Choice], value: Any) -> Any:
         raise PydanticCustomError("choice_type", "give its name and constants: {name: NAME, ...}")
     if "name" not in value:
         raise PydanticCustomError("union_tag_not_found", "its name is missing")
-    found = dimension.choices.get(str(value["name"]))
+    tag = str(value["name"])
+    if tag not in dimension.choices and context != NOTHING_INSTALLED:
+        load_entry_points()
+    found = dimension.choices.get(tag)
     if found is None:
-        tag = str(value["name"])
         raise PydanticCustomError("union_tag_invalid", "there is no {tag}", {"tag": tag})
     return found.model_validate(value)
 
 
 def by_name(dimension: type[Choice], optional: bool = False) -> BeforeValidator:
-    """Parse a setting into the dimension's choice given by its `name`, or None if `optional`."""
-    return BeforeValidator(
-        lambda value: None if optional and value is None else _chosen(dimension, value)
-    )
+    """Parse a setting into the dimension's choice given by its `name`, or None if `optional`.
+
+    A name that is not known yet is looked for in installed packages, unless the context of the
+    validation is `NOTHING_INSTALLED`.
+    """
+
+    def parse(value: Any, info: ValidationInfo) -> Any:
+        return None if optional and value is None else _chosen(dimension, value, info.context)
+
+    return BeforeValidator(parse)
 
 
 def load_choices(package: str, path: list[str]) -> None:

@@ -153,10 +153,8 @@ def check(
             nothing.
     """
     # The schema imports the formulas and torch, which listing files does not need.
-    from baselines.algorithms.part import load_entry_points
     from baselines.config.schema import TrainConfig
 
-    load_entry_points()
     above = _above_preset(settings)
     try:
         config = TrainConfig.model_validate(above)

@@ -104,12 +104,18 @@ def train_command(
 ) -> TrainCommand:
     """The training command that wrote a log: see `baselines.reproduction`.
 
+    Args:
+        log: The log.
+        folder: Folder for files that the command needs.
+        plugins: The loaded plug-ins, by name; None to import no code but this project's.
+
     Raises:
         UserError: This version has no such command.
     """
     from baselines import reproduction
 
-    return reproduction.train_command(log, folder, plugins or {})
+    installed = plugins is not None
+    return reproduction.train_command(log, folder, plugins or {}, installed)
 
 
 def method_fault(track: Track, start: Start) -> str | None:

@@ -1,6 +1,7 @@
 """What the guides for users show runs as it stands there, and their table is that of the code."""
 
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,10 +20,12 @@ from baselines.algorithms.part import ENTRY_POINTS, load_entry_points
 from baselines.algorithms.plugins import load_plugin
 from baselines.config.layers import resolve
 from baselines.reproduction import logged_configuration
+from baselines.tracks.registry import load_track
+from benchmark.cli.from_baselines import method_fault, train_command
 from benchmark.cli.main import main
 from benchmark.logs.lines import Start
 from benchmark.logs.metrics import METRICS, VALIDATION_METRICS
-from benchmark.logs.training_log import LOG, read_training_log
+from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
 from tasks.errors import UserError
 from tests.support.training.logs import start_line
 
@@ -126,17 +129,28 @@ def test_a_package_brings_a_rule_by_its_entry_point(
         resolve(recipe, "tiny", ["sokoban"])
     # What is installed is looked up once in a process.
     load_entry_points.cache_clear()
-    # The log of a run with it is read as well.
+    # Only if something is named that is not known, and never to judge someone else's log.
     grpo = resolve("grpo", "tiny", ["sokoban"]).model_dump(mode="json")
-    load_entry_points.cache_clear()
     line = start_line("spo", configuration=grpo | {"clipping": {"name": "spo", "clip": 0.2}})
-    logged = logged_configuration(Start.model_validate(line))[0]
+    start = Start.model_validate(line)
+    assert method_fault(load_track("sokoban-stress"), start) == (
+        "its recipe spo has the clipping spo, which is not shipped, and the log has no hash of its "
+        "code (for a class of your own: `train --plugin`, also where an installed package brings "
+        "it)"
+    )
+    with pytest.raises(UserError, match="there is no spo"):
+        train_command(TrainingLog(rank / LOG, start, (), ()), "out")
+    assert "installed_spo" not in sys.modules
+    # The log of a run with it is read as well.
+    logged = logged_configuration(start)[0]
     assert logged.clipping.model_dump()["clip"] == 0.2
     assert resolve(recipe, "tiny", ["sokoban"]).clipping.model_dump()["clip"] == 0.1
     names.write_text(f"[{ENTRY_POINTS}]\nother = not_there_at_all\n")
     load_entry_points.cache_clear()
+    Clipping.choices.pop("spo")
     with pytest.raises(UserError, match=r"a-package: its entry point other = not_there_at_all"):
         resolve(recipe, "tiny", ["sokoban"])
+    resolve("grpo", "tiny", ["sokoban"])  # needs nothing of the package
     names.unlink()
     load_entry_points.cache_clear()
 
