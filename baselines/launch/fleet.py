@@ -66,7 +66,7 @@ def run_fleet(
     Raises:
         EngineNotStarted: A server exited before it answered, or did not answer in time.
         EngineDown: A server exited later.
-        KeyboardInterrupt: It stopped on request.
+        KeyboardInterrupt: It stopped on request, before the trainer had finished.
     """
     logs.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
@@ -89,7 +89,8 @@ def run_fleet(
         finally:
             child.ask_to_stop()
             _end_by([child], time.monotonic() + _CHECKPOINT)
-        if asked:
+        # A request that comes after the last update stops nothing.
+        if asked and code != 0:
             raise KeyboardInterrupt
         if code < 0:
             sys.stderr.write(killed_text("the trainer", -code))

@@ -65,6 +65,9 @@ class Trainer:
         watch: Callbacks that report progress.
         older: A second engine with the same model, for cross-policy sampling.
         learner: The learner's class; None for the recipe's choice.
+
+    Attributes:
+        finished: All updates are made, or training stopped early; the last one has a checkpoint.
     """
 
     def __init__(
@@ -81,6 +84,7 @@ class Trainer:
         self.config = run.config
         self.accelerator = accelerator
         self.watch = watch
+        self.finished = False
         self.shards = ProcessShards(accelerator, engine)
         self.engine = MeteredEngine(self.shards.engine)
         self.older = older
@@ -150,6 +154,7 @@ class Trainer:
             collector.advance(self.config.optimization.updates - self.state.update)
             while self.state.update < self.config.optimization.updates and reason is None:
                 reason = await self.update(collector)
+            self.finished = True
         return reason
 
     def _collector(self, hosts: EnvPool) -> Collector:

@@ -5,6 +5,7 @@ import contextlib
 import logging
 import signal
 import time
+from collections.abc import Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -19,7 +20,23 @@ too."""
 SAME_PRESS_S: Final = 0.5
 """The same for Ctrl-C, which users press again once they have read the message."""
 
+_STOPPING: Final = "stopping, with a checkpoint"
+
 log = logging.getLogger(__name__)
+
+
+@contextlib.contextmanager
+def handlers_kept() -> Iterator[None]:
+    """Within this context, handlers of both signals may be replaced; it restores them."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        # Only the main thread may set them, and only there were they replaced; one that was not set
+        # from Python is None and cannot be.
+        with contextlib.suppress(ValueError, TypeError):
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 class StopSignals:
@@ -30,12 +47,18 @@ class StopSignals:
     there, even while the policy learns and the event loop is blocked. Thus Ctrl-C gets an immediate
     response, and a step that hangs can be ended.
 
+    Args:
+        ends: Whether nothing is left to stop afterward if no exception is raised. Both signals are
+            then ignored, until `handlers_kept` restores their handlers: a finished run must not
+            look like a stopped one.
+
     Attributes:
         trainer: The trainer to stop; None before there is one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ends: bool = False) -> None:
         self.trainer: Trainer | None = None
+        self._ends = ends
         self._asked: float | None = None
         self._before: dict[int, Any] = {}
 
@@ -50,10 +73,10 @@ class StopSignals:
                 self._before[number] = signal.signal(number, self._handle)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Restore the previous handlers."""
         for number, handler in self._before.items():
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_IGN if self._ends and kind is None else handler)
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         if self.trainer is None:
@@ -62,7 +85,8 @@ class StopSignals:
         if self._asked is None:
             self._asked = time.monotonic()
             if is_main():
-                log.warning("stopping, with a checkpoint; to stop at once, ask again")
+                what = "ending: all updates are made" if self.trainer.finished else _STOPPING
+                log.warning("%s; to stop at once, ask again", what)
             self._loop.call_soon_threadsafe(self.trainer.stop)
             return
         # A launcher forwards Ctrl-C, too.

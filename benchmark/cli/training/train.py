@@ -55,7 +55,7 @@ from benchmark.cli.training.run_folder import (
     locked,
     refuse_others,
 )
-from benchmark.cli.training.signals import StopSignals
+from benchmark.cli.training.signals import StopSignals, handlers_kept
 from benchmark.cli.training.texts import closing_lines, config_text, title
 from benchmark.engines.choose import choose_kind
 from benchmark.files import os_error_text, write_atomically
@@ -165,7 +165,8 @@ def run(arguments: argparse.Namespace) -> int:
     if tuning is not None:
         training, found = tuning.settle(training, make)
         _note(found)
-    return _close(training, arguments, _train(training, arguments))
+    with handlers_kept():
+        return _close(training, arguments, _train(training, arguments, ends=True))
 
 
 def _open_run(arguments: argparse.Namespace) -> "tuple[TrainingRun, None]":
@@ -239,10 +240,19 @@ def _run_of(
     )
 
 
-def _train(training: "TrainingRun", arguments: argparse.Namespace) -> str | None:
-    """Make all remaining updates; return why training stopped early, if it did."""
+def _train(
+    training: "TrainingRun", arguments: argparse.Namespace, ends: bool = False
+) -> str | None:
+    """Make all remaining updates; return why training stopped early, if it did.
+
+    Args:
+        training: The run.
+        arguments: Options of the command.
+        ends: See `StopSignals`.
+    """
     kind = choose_kind(engine_options(training, arguments))
     content = config_text(training, arguments, kind)
+    signals = StopSignals(ends)
     try:
         training.folder.mkdir(parents=True, exist_ok=True)
         with locked(training.folder):
@@ -250,15 +260,19 @@ def _train(training: "TrainingRun", arguments: argparse.Namespace) -> str | None
             if is_main():
                 write_atomically(training.folder / CONFIG, content.encode())
             with _view(training, earlier, title(training, arguments, kind)) as view:
-                return asyncio.run(_run(training, arguments, view))
+                return asyncio.run(_run(training, arguments, view, signals))
     except OSError as error:
         raise UserError(os_error_text(error, training.folder)) from error
     except (asyncio.CancelledError, KeyboardInterrupt):
         if not is_main():
             raise KeyboardInterrupt from None
-        begun = (training.folder / "last").exists()
-        how = f"resumes from the last checkpoint in {training.folder}" if begun else "starts over"
-        say(f"\nstopped; the same command {how}", file=sys.stderr)
+        if signals.trainer is not None and signals.trainer.finished:
+            how = f"all updates are made: the run in {training.folder} is finished"
+        elif (training.folder / "last").exists():
+            how = f"the same command resumes from the last checkpoint in {training.folder}"
+        else:
+            how = "the same command starts over"
+        say(f"\nstopped; {how}", file=sys.stderr)
         raise KeyboardInterrupt from None
 
 
@@ -296,7 +310,10 @@ def _view(
 
 
 async def _run(
-    training: "TrainingRun", arguments: argparse.Namespace, view: "LiveView | None"
+    training: "TrainingRun",
+    arguments: argparse.Namespace,
+    view: "LiveView | None",
+    signals: StopSignals,
 ) -> str | None:
     from baselines.config.run import TrainingCallbacks
     from baselines.training.processes import ended_together, make_accelerator
@@ -307,7 +324,6 @@ async def _run(
         end_with(os.getppid())
     accelerator = make_accelerator(training)
     watch = TrainingCallbacks() if view is None else TrainingCallbacks(view.line, view.phase)
-    signals = StopSignals()
     with ended_together(accelerator), signals:
         async with contextlib.AsyncExitStack() as stack:
             engine = older = None

@@ -1,9 +1,10 @@
 """Servers and a trainer, run once in a process that tests can kill.
 
-python fleet_once.py FOLDER vllm|train|idle|fails|killed|unserved
+python fleet_once.py FOLDER vllm|train|idle|fails|killed|finishes|unserved
 
 With `vllm` both are real. Else the server says that it is healthy and nothing else; with `unserved`
-it ends at once. `train` is the real trainer, in two processes with engines of their own.
+it ends at once. `finishes` has made its updates when it is asked to stop. `train` is the real
+trainer, in two processes with engines of their own.
 """
 
 import sys
@@ -24,6 +25,8 @@ IDLE = {
     "idle": "import time; time.sleep(600)",
     "fails": "raise SystemExit(3)",
     "killed": "import os; os.kill(os.getpid(), 9)",
+    "finishes": "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(0)); "
+    "open('ready', 'w').close(); time.sleep(600)",
     "unserved": "",
 }
 

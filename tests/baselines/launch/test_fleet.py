@@ -141,6 +141,20 @@ def test_sigterm_reaches_the_trainer_and_leaves_a_checkpoint(
 
 
 @pytest.mark.slow
+def test_a_fleet_whose_trainer_finishes_is_finished_although_it_was_asked_to_stop(
+    start: Callable[[str], subprocess.Popen[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    fleet = start("finishes")
+    until((tmp_path / "ready").exists)
+    fleet.terminate()
+    fleet.communicate(timeout=LONGEST)
+    assert fleet.returncode == 0
+
+
+@pytest.mark.slow
 def test_a_process_of_the_trainer_that_is_killed_ends_all(
     start: Callable[[str], subprocess.Popen[str]], tmp_path: Path
 ) -> None:

@@ -1,21 +1,32 @@
 """Signals of a training run, while its event loop waits for something that takes long."""
 
 import asyncio
+import inspect
 import os
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from baselines.training.terminal_view import LiveView
+from benchmark.cli.main import EXIT_INTERRUPTED
 from benchmark.cli.training import signals
-from benchmark.cli.training.signals import StopSignals
+from benchmark.cli.training import train as command
+from benchmark.cli.training.signals import StopSignals, handlers_kept
+from benchmark.engines.transformers.engine import TransformersEngine
+from benchmark.models import folder_sha256
+from tests.support.training.train_command import one_thread, train
+
+__all__ = ["one_thread"]
 
 
 class Stoppable:
     """What is asked to stop."""
 
     asked = 0
+    finished = False
 
     def stop(self) -> None:
         self.asked += 1
@@ -61,3 +72,90 @@ def test_before_there_is_a_trainer_the_task_is_cancelled() -> None:
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(load())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_after_the_end_of_a_run_nothing_is_left_to_stop(number: int) -> None:
+    before = signal.getsignal(number)
+    trainer: Any = Stoppable()
+
+    async def learn(error: Exception | None) -> None:
+        with StopSignals(ends=True) as stopping:
+            stopping.trainer = trainer
+            if error is not None:
+                raise error
+
+    with handlers_kept():
+        asyncio.run(learn(None))
+        press(number)
+    assert signal.getsignal(number) == before
+    with handlers_kept(), pytest.raises(ValueError, match="failed"):
+        asyncio.run(learn(ValueError("failed")))
+    assert signal.getsignal(number) == before
+
+
+STAGES: dict[str, tuple[Any, str]] = {
+    "engine": (TransformersEngine, "__aexit__"),
+    "view": (LiveView, "__exit__"),
+    "hash": (command, "folder_sha256"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_run_that_has_made_its_updates_ends_as_a_finished_one(
+    stage: str,
+    number: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A signal while the engine closes, the event loop ends, or the weights are hashed."""
+    owner, name = STAGES[stage]
+    own = getattr(owner, name)
+
+    async def late(*given: Any) -> Any:
+        press(number)
+        return await own(*given)
+
+    def later(*given: Any) -> Any:
+        press(number)
+        return own(*given)
+
+    monkeypatch.setattr(owner, name, late if inspect.iscoroutinefunction(own) else later)
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    assert train(tmp_path / "run", recipe="grpo", optimization__updates="1") == 0
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+    said, error = capsys.readouterr()
+    digest = folder_sha256(tmp_path / "run" / "last")
+    assert said.splitlines()[-2:] == [
+        f"weights of last: SHA-256 {digest}",
+        f"log and checkpoints: {tmp_path / 'run'}",
+    ]
+    assert "stop" not in error
+    ending = "ending: all updates are made; to stop at once, ask again"
+    assert caplog.messages.count(ending) == (stage == "engine")
+    assert "stopping, with" not in caplog.text
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_thread")
+def test_an_end_that_hangs_can_be_stopped_and_the_run_is_said_to_be_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(signals, "SAME_PRESS_S", 0.0)
+
+    async def hang(*given: Any) -> None:
+        del given
+        for _ in range(2):
+            press()
+        pytest.fail("it goes on")
+
+    monkeypatch.setattr(TransformersEngine, "__aexit__", hang)
+    code = train(tmp_path / "run", recipe="grpo", optimization__updates="1")
+    assert code == EXIT_INTERRUPTED
+    said = f"stopped; all updates are made: the run in {tmp_path / 'run'} is finished"
+    assert said in capsys.readouterr().err
