@@ -32,8 +32,11 @@ _LAST_WORDS: Final = 10.0
 _UNNOTICED: Final = 20.0
 """Seconds after which a vanished process ends the others, if nothing else has: gloo's collectives
 notice it, NCCL's keep waiting."""
+_SLOWEST_STOP: Final = 300.0
+"""Seconds that the main process, which holds the rendezvous store, waits for others to stop."""
 _FAILED: Final = "arlarena/failed"
-_STOPPED: Final = "arlarena/stopped"
+_STOPPED: Final = "arlarena/stopped/{}"
+"""Key that each process sets when it has stopped on request."""
 _NUMBER: Final = "arlarena/process/{}"
 """Key under which each process stores how to find it on its machine."""
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
@@ -99,7 +102,8 @@ def ended_together(accelerator: Accelerator) -> Iterator[None]:
     store: Any = dist.distributed_c10d._get_default_store()
     store = store.clone()
     store.set(_NUMBER.format(accelerator.process_index), _own_number())
-    numbers = [_NUMBER.format(rank) for rank in range(accelerator.num_processes)]
+    ranks = range(accelerator.num_processes)
+    numbers = [_NUMBER.format(rank) for rank in ranks]
     done, elsewhere = threading.Event(), threading.Event()
     thread = threading.Thread(
         target=_look, args=(store, numbers, done, elsewhere), name="peers", daemon=True
@@ -114,7 +118,9 @@ def ended_together(accelerator: Accelerator) -> Iterator[None]:
         if isinstance(error, asyncio.CancelledError):
             # All processes were asked to stop; some take longer to exit.
             with suppress(RuntimeError):
-                store.set(_STOPPED, "")
+                store.set(_STOPPED.format(accelerator.process_index), "")
+                if accelerator.is_main_process:
+                    _wait_for_stops(store, ranks)
             raise
         done.set()
         thread.join()
@@ -147,7 +153,7 @@ def _look(
             failed = store.check([_FAILED])
             if not peers and store.check(list(numbers)):
                 peers = [store.get(number).decode() for number in numbers]
-            stopped = store.check([_STOPPED])
+            stopped = any(store.check([_STOPPED.format(rank)]) for rank in range(len(numbers)))
         except RuntimeError:
             if not done.is_set():
                 sys.stderr.write("the main process of this run has ended\n")
@@ -155,14 +161,30 @@ def _look(
             failed = True
         if failed and not done.is_set():
             elsewhere.set()
-            done.wait(_LAST_WORDS)
-            os._exit(FAILED_ELSEWHERE)
+            if not done.wait(_LAST_WORDS):
+                os._exit(FAILED_ELSEWHERE)
+            return  # this process has just ended by itself
         if stopped or not any(map(_gone, peers)):
             missing_since = None
         elif missing_since is None:
             missing_since = time.monotonic()
         elif time.monotonic() - missing_since > _UNNOTICED and not done.is_set():
             os._exit(FAILED_ELSEWHERE)
+
+
+def _wait_for_stops(store: Any, ranks: Sequence[int]) -> None:
+    """Wait until every process has stopped or is gone: they lose the store with this one."""
+
+    def stopping(rank: int) -> bool:
+        number = _NUMBER.format(rank)
+        # One that is still starting has no number, and `get` would wait for it.
+        return not store.check([_STOPPED.format(rank)]) and (
+            store.check([number]) and not _gone(store.get(number).decode())
+        )
+
+    deadline = time.monotonic() + _SLOWEST_STOP
+    while any(map(stopping, ranks)) and time.monotonic() < deadline:
+        time.sleep(_LOOK / 10)
 
 
 def _own_number() -> str:

@@ -1,11 +1,11 @@
 """A run of several processes one of which ends badly while the others wait for it.
 
-python one_fails.py error|all|vanish|unseen|wait|stop
+python one_fails.py error|all|vanish|unseen|wait|stop0|stop1|leaves
 
 With `all` every one has the error, as where a user's code has a mistake. With `unseen` the others
 wait for each other, as in NCCL's collectives, which do not notice a process that is killed. With
-`wait` none ends badly: all wait for a signal. With `stop` all were asked to end, and one takes
-long.
+`wait` none ends badly: all wait for a signal. With `stop0` and `stop1` all were asked to end, and
+the process of that number takes long. With `leaves` one is asked to end and the other is killed.
 """
 
 import asyncio
@@ -33,8 +33,10 @@ if __name__ == "__main__":
                 sys.stdout.write("waiting\n")
                 sys.stdout.flush()
                 signal.pause()
-            if how == "stop":
-                time.sleep(25 if accelerator.process_index == 0 else 0)
+            if how.startswith("stop"):
+                time.sleep(25 if how == f"stop{accelerator.process_index}" else 0)
+                raise asyncio.CancelledError
+            if how == "leaves" and accelerator.is_main_process:
                 raise asyncio.CancelledError
             if accelerator.process_index == 1:
                 os.kill(os.getpid(), signal.SIGKILL)

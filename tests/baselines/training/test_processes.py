@@ -59,8 +59,18 @@ def test_processes_that_wait_for_each_other_end_when_another_one_is_killed() -> 
     assert time.monotonic() - began < 90
 
 
-def test_a_process_that_takes_long_to_stop_is_not_ended_after_the_others() -> None:
-    assert [rank.code for rank in end_together(FOLDER / "one_fails.py", "stop")] == [0, 0]
+@pytest.mark.parametrize("slow", ["stop0", "stop1"])
+def test_a_process_that_takes_long_to_stop_is_not_ended_after_the_others(slow: str) -> None:
+    """Nor does it lose the first process, through which they know of each other."""
+    ranks = end_together(FOLDER / "one_fails.py", slow)
+    assert [(rank.code, "has ended" in rank.said) for rank in ranks] == [(0, False)] * 2, ranks
+
+
+def test_a_process_that_is_killed_while_it_stops_is_not_waited_for() -> None:
+    began = time.monotonic()
+    ranks = end_together(FOLDER / "one_fails.py", "leaves")
+    assert [rank.code for rank in ranks] == [0, -signal.SIGKILL], ranks
+    assert time.monotonic() - began < 200
 
 
 @pytest.mark.parametrize(
