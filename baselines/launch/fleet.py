@@ -65,7 +65,7 @@ def run_fleet(
 
     Raises:
         EngineNotStarted: A server exited before it answered, or did not answer in time.
-        EngineDown: A server exited later.
+        EngineDown: A server exited later, before the trainer had finished.
         KeyboardInterrupt: It stopped on request, before the trainer had finished.
     """
     logs.mkdir(parents=True, exist_ok=True)
@@ -84,12 +84,20 @@ def run_fleet(
             running.append(_Server(child, address, output))
         _wait(running, asked)
         child = Child(trainer.words, None, trainer.environment)
+        lost: EngineDown | None = None
         try:
-            code = _watch(child, running, asked)
+            _watch(child, running, asked)
+        except EngineDown as error:
+            # A scheduler's signal also reaches the servers.
+            lost = None if asked else error
         finally:
             child.ask_to_stop()
             _end_by([child], time.monotonic() + _CHECKPOINT)
-        # A request that comes after the last update stops nothing.
+        code = child.poll()
+        assert code is not None
+        # A trainer that has finished needs no servers, and a request stops nothing any more.
+        if lost is not None and code != 0:
+            raise lost
         if asked and code != 0:
             raise KeyboardInterrupt
         if code < 0:
@@ -167,17 +175,16 @@ def _wait(servers: Sequence[_Server], asked: Sequence[int]) -> None:
         time.sleep(_LOOK if waiting else 0)
 
 
-def _watch(trainer: Child, servers: Sequence[_Server], asked: Sequence[int]) -> int:
+def _watch(trainer: Child, servers: Sequence[_Server], asked: Sequence[int]) -> None:
     """Wait for the trainer to exit, and forward stop requests to it."""
     passed = 0
-    while (code := trainer.poll()) is None:
+    while trainer.poll() is None:
         if len(asked) > passed:
             passed = len(asked)
             trainer.ask_to_stop()
         for server in servers:
             server.check()
         time.sleep(_LOOK)
-    return code
 
 
 def _end(servers: Sequence[_Server]) -> None:

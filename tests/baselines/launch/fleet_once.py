@@ -1,10 +1,10 @@
 """Servers and a trainer, run once in a process that tests can kill.
 
-python fleet_once.py FOLDER vllm|train|idle|fails|killed|finishes|unserved
+python fleet_once.py FOLDER vllm|train|idle|fails|killed|unserved|stops|finishes
 
 With `vllm` both are real. Else the server says that it is healthy and nothing else; with `unserved`
-it ends at once. `finishes` has made its updates when it is asked to stop. `train` is the real
-trainer, in two processes with engines of their own.
+it ends at once. `train` is the real trainer, in two processes with engines of their own. `stops`
+is a trainer that ends at the second SIGTERM, `finishes` one that has finished when the first comes.
 """
 
 import sys
@@ -21,12 +21,22 @@ from tests.support.training.beside_vllm import (
 )
 
 ENDLESS = ("checkpoint_every=1000", "optimization.updates=1000")
+ASKED = """
+import pathlib, signal, sys, time
+folder, signals, code = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+asked = []
+signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
+while len(asked) < signals:
+    (folder / f"asked-{len(asked)}").touch()
+    time.sleep(0.05)
+sys.exit(code)
+"""
+ENDS = {"stops": ("2", "130"), "finishes": ("1", "0")}
+"""How many signals a trainer waits for, and its exit code."""
 IDLE = {
     "idle": "import time; time.sleep(600)",
     "fails": "raise SystemExit(3)",
     "killed": "import os; os.kill(os.getpid(), 9)",
-    "finishes": "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(0)); "
-    "open('ready', 'w').close(); time.sleep(600)",
     "unserved": "",
 }
 
@@ -44,6 +54,8 @@ def trainer(folder: Path, how: str, address: str) -> Command:
     """What is run beside the server."""
     if how in IDLE:
         return Command((sys.executable, "-c", IDLE[how]))
+    if how in ENDS:
+        return Command((sys.executable, "-c", ASKED, str(folder), *ENDS[how]))
     if how == "vllm":
         return trainer_beside(address, folder / "run", ENDLESS, folder / "exchange")
     words = train_words(folder / "run", ENDLESS)
