@@ -44,9 +44,9 @@ def one_line(error: EngineError) -> str:
     return text
 
 
-async def refused(answer: Any, token_prompt: bool = False) -> str:
+async def refused(answer: Any, token_prompt: bool = False, patience: float = 120.0) -> str:
     """What is said to an answer that no attempt makes better."""
-    async with loopback(answer) as server, engine(server, retries=0, timeout=0.5) as tested:
+    async with loopback(answer) as server, engine(server, retries=0, timeout=patience) as tested:
         with pytest.raises(EngineError) as caught:
             await tested.generate(request(prompt_ids=(1, 5, 6) if token_prompt else None))
     return one_line(caught.value)
@@ -121,6 +121,7 @@ async def _never_ends(incoming: web.Request) -> web.StreamResponse:
         await response.write(bytes(2**16))
 
 
+LATE = "no answer within 2 s"
 BOMB = gzip.compress(bytes(16 * MAX_BODY), 1)
 
 
@@ -143,17 +144,18 @@ async def _many_continues(incoming: web.Request) -> web.StreamResponse:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (_drips, "no answer within 0.5 s"),
+        (_drips, LATE),
         (_never_ends, f"longer than {MAX_BODY} bytes"),
         (_explodes, f"longer than {MAX_BODY} bytes"),
         (_long_header, "invalid HTTP response"),
-        (_many_continues, "no answer within 0.5 s"),
+        (_many_continues, LATE),
     ],
 )
 async def test_what_does_not_end_costs_little(answer: Any, said: str) -> None:
     # What the server in this process keeps is counted as well.
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began = time.process_time()
-    assert said in await refused(answer)
+    # What ends for another reason may take as long as a busy machine needs.
+    assert said in await refused(answer, patience=2.0 if said == LATE else 120.0)
     assert time.process_time() - began < 10
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 8 * MAX_BODY / 1024

@@ -152,14 +152,17 @@ async def test_a_server_that_asks_to_wait_for_long_stops_the_run() -> None:
     ],
 )  # fmt: skip
 async def test_passing_failures_are_repeated(first: Any) -> None:
-    async with loopback(first, says()) as server, engine(server, timeout=0.3) as tested:
+    # Only silence is waited for; a busy machine may take any time to answer.
+    timeout = 2.0 if first is hangs else 120.0
+    async with loopback(first, says()) as server, engine(server, timeout=timeout) as tested:
         assert (await tested.generate(request())).text == "fine"
         assert len(server.requests) == 2
 
 
+@pytest.mark.slow
 async def test_attempts_run_out_with_the_cause_and_without_the_address() -> None:
-    async with loopback(hangs) as server, engine(server, timeout=0.1, retries=1) as tested:
-        with pytest.raises(EngineError, match=r"2 attempts: no answer within 0\.1 s") as caught:
+    async with loopback(hangs) as server, engine(server, timeout=1.5, retries=1) as tested:
+        with pytest.raises(EngineError, match=r"2 attempts: no answer within 1\.5 s") as caught:
             await tested.generate(request())
         assert "127.0.0.1" not in str(caught.value)
         assert len(server.requests) == 2
@@ -344,7 +347,7 @@ async def test_a_cancelled_request_is_closed_at_the_server() -> None:
         finally:
             gone.set()
 
-    async with loopback(wait) as server, engine(server) as tested, asyncio.timeout(5):
+    async with loopback(wait) as server, engine(server) as tested, asyncio.timeout(120):
         waiting = asyncio.create_task(tested.generate(request()))
         await arrived.wait()
         waiting.cancel()

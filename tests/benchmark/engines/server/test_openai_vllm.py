@@ -194,7 +194,8 @@ async def test_a_killed_server_stops_the_run(server: VllmServer) -> None:
         start = time.monotonic()
         server.kill()
         outcomes = await asyncio.gather(*running, return_exceptions=True)
-        assert time.monotonic() - start < 15
+        # Not the minutes that a server may take to answer.
+        assert time.monotonic() - start < 120
         kinds = {type(outcome) for outcome in outcomes}
         assert kinds == {Generation, EngineDown}
         down = next(outcome for outcome in outcomes if isinstance(outcome, EngineDown))
