@@ -1,6 +1,7 @@
 """The client of sandbox servers, with a small server that really runs programs."""
 
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -63,16 +64,16 @@ class Handler(BaseHTTPRequestHandler):
     def run(self, body: dict[str, Any]) -> dict[str, Any]:
         assert body["language"] == "python"
         fusion = self.server.dialect == "fusion"
-        try:
-            done = subprocess.run(
-                [sys.executable, "-c", body["code"]],
-                input=body["stdin"].encode(),
-                capture_output=True,
-                check=False,
-                timeout=body["run_timeout"],
-            )
-        except subprocess.TimeoutExpired as error:
-            result: dict[str, Any] = {"stdout": (error.stdout or b"").decode(), "stderr": ""}
+        # Seconds of processor time, so that a busy machine decides nothing.
+        limited = ("/bin/sh", "-c", 'ulimit -t "$0"; exec "$@"', str(int(body["run_timeout"])))
+        done = subprocess.run(
+            [*limited, sys.executable, "-c", body["code"]],
+            input=body["stdin"].encode(),
+            capture_output=True,
+            check=False,
+        )
+        if done.returncode in (-signal.SIGKILL, -signal.SIGXCPU):
+            result: dict[str, Any] = {"stdout": done.stdout.decode(), "stderr": ""}
             if fusion:
                 result = {**result, "status": "TimeLimitExceeded", "return_code": None}
             return {"status": "Failed" if fusion else "timeout", "run_result": result}
@@ -109,7 +110,7 @@ def server() -> Iterator[Server]:
         thread.join()
 
 
-def opened(server: Server, credentials: str = "", margin_s: float = 2.0) -> HttpSandbox:
+def opened(server: Server, credentials: str = "", margin_s: float = 120.0) -> HttpSandbox:
     return HttpSandbox(server.url(credentials), LIMITS, margin_s=margin_s, pause_s=0.01)
 
 
@@ -206,8 +207,8 @@ TROUBLE = json.dumps({"status": "SandboxError", "run_result": None}).encode()
     ],
 )
 def test_trouble_is_met_with_one_more_attempt(server: Server, misdeed: Any, message: str) -> None:
-    # Three times, as long as a program may take and the margin are waited for.
-    with opened(server, margin_s=0.5) as sandbox:
+    # Silence is waited for three times, for as long as a program may take and the margin.
+    with opened(server, margin_s=1.5 if misdeed in (hangs, drips) else 120.0) as sandbox:
         before = len(server.requests)
         server.misdeeds = [misdeed]
         assert sandbox.run("print(1+1)").stdout == "2\n"
@@ -216,7 +217,7 @@ def test_trouble_is_met_with_one_more_attempt(server: Server, misdeed: Any, mess
         begin = time.monotonic()
         with pytest.raises(SandboxError, match=message):
             sandbox.run("print(1+1)")
-        assert time.monotonic() - begin < 30
+        assert time.monotonic() - begin < 120
         assert len(server.requests) == before + 4
 
 

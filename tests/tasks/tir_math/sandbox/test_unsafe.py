@@ -60,11 +60,12 @@ def test_errors_end_with_what_python_says(
 def test_wall_time_is_limited_and_children_are_killed() -> None:
     before = below(os.getpid())
     begin = time.monotonic()
-    code = "import subprocess, time\nsubprocess.Popen(['sleep', '60'])\ntime.sleep(60)"
+    code = "import subprocess, time\nsubprocess.Popen(['sleep', '600'])\ntime.sleep(600)"
     with UnsafeSandbox(Limits(wall_s=2.0)) as sandbox:
         assert sandbox.run(code).status == "time limit"
-        assert sandbox.run("import subprocess; subprocess.Popen(['sleep', '60'])").status == "ok"
-    assert time.monotonic() - begin < 40
+    with UnsafeSandbox(Limits(wall_s=120.0)) as sandbox:
+        assert sandbox.run("import subprocess; subprocess.Popen(['sleep', '600'])").status == "ok"
+    assert time.monotonic() - begin < 240
     assert below(os.getpid()) == before
 
 
