@@ -7,7 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, ViewportSize, expect, sync_playwright
+
+# A busy machine takes its time over a page, and more over Gradio's start.
+expect.set_options(timeout=90_000)
 
 DESKTOP: ViewportSize = {"width": 1280, "height": 900}
 _ARGUMENTS = [

@@ -11,8 +11,6 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from playwright.sync_api import Locator, Page, ViewportSize, expect
 
 PHONE: ViewportSize = {"width": 390, "height": 844}
-# A busy machine takes its time over Gradio's start.
-expect.set_options(timeout=30_000)
 
 
 @contextmanager

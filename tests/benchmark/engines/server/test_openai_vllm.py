@@ -15,7 +15,8 @@ from benchmark.engines.server.openai import OpenAIEngine
 from tests.support.engines.servers import EAGER, VllmServer, vllm_server
 from tests.support.engines.tiny_model import answer_all, ask, make_tiny_model
 
-pytestmark = [pytest.mark.vllm, pytest.mark.slow]
+# A server takes minutes to start on a busy machine.
+pytestmark = [pytest.mark.vllm, pytest.mark.slow, pytest.mark.timeout(900)]
 
 CONTEXT = 512
 STOPS = tuple(range(40, 60))

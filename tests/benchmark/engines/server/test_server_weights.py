@@ -23,7 +23,8 @@ from tests.benchmark.engines.server.weight_updates import (
 from tests.support.engines.servers import EAGER, VllmServer, vllm_server
 from tests.support.engines.tiny_model import answer_all, ask, make_tiny_model, mixed_prompts
 
-pytestmark = [pytest.mark.vllm, pytest.mark.slow]
+# A server takes minutes to start on a busy machine.
+pytestmark = [pytest.mark.vllm, pytest.mark.slow, pytest.mark.timeout(900)]
 
 LONG = random_prompt(700)
 ARGUMENTS = (*EAGER, "--weight-transfer-config", json.dumps({"backend": "nccl"}))
