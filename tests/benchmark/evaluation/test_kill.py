@@ -14,19 +14,21 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.runs.held import HELD
+
 KILLS = int(os.environ.get("EVAL_KILLS", "6"))
 REPEATS = max(2, KILLS // 3)
 EPISODES = 256 * REPEATS
 
 
-def command(out: Path) -> list[str]:
+CLI = f"{HELD}\nfrom benchmark.cli.main import main\nsys.exit(main(sys.argv[1:]))"
+
+
+def start(out: Path, limit: int = EPISODES) -> "subprocess.Popen[bytes]":
+    """Start the run, which waits when it has so many records."""
     arguments = ["eval", "--engine", "random", "--task", "sokoban", "--out", str(out)]
-    arguments += ["--repeats", str(REPEATS)]
-    return [sys.executable, "-m", "benchmark.cli", *arguments]
-
-
-def start(out: Path) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(command(out), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    command = [sys.executable, "-c", CLI, str(limit), *arguments, "--repeats", str(REPEATS)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
 def lines(out: Path) -> int:
@@ -38,9 +40,11 @@ def kill_at_random(out: Path, kill: int, rng: random.Random) -> None:
     """Start the run and kill it: every third time anywhere, start-up included, else at work."""
     before = lines(out)
     # Leave the later kills something to interrupt.
-    target = before + rng.randrange(1, 2 * (EPISODES - before) // (KILLS - kill + 2))
+    most = EPISODES - 2 * (KILLS - kill)
+    target = before + rng.randrange(1, max(2, 2 * (EPISODES - before) // (KILLS - kill + 2)))
+    target = min(target, most)
     anywhere = time.monotonic() + rng.uniform(0.0, 1.5) if kill % 3 == 0 else None
-    process = start(out)
+    process = start(out, min(target + 25, most))
     while lines(out) < target and (anywhere is None or time.monotonic() < anywhere):
         assert process.poll() is None, process.stdout and process.stdout.read()
         time.sleep(0.001)
@@ -79,11 +83,12 @@ def test_kills_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_orderly_stop_says_how_to_resume(tmp_path: Path, number: signal.Signals) -> None:
-    process = start(tmp_path)
+    process = start(tmp_path, 50)
     while lines(tmp_path) < 5:
+        assert process.poll() is None, process.stdout and process.stdout.read()
         time.sleep(0.001)
     process.send_signal(number)
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "run the same command again to resume" in output.decode()
     assert "Traceback" not in output.decode()

@@ -26,20 +26,21 @@ from tasks.registry import load_task
 from tasks.sokoban.task import SokobanTask
 from tests.benchmark.evaluation.test_run_folder import PLAN
 from tests.benchmark.test_hosts import alive, wait_until
+from tests.support.runs.held import HELD
 from tests.support.runs.worker_tasks import Misbehaving, WorkerSokoban
 
 pytestmark = pytest.mark.slow
 
 COMPARED = (RECORDS, "summary.json")
 
-CLI = """
-import dataclasses, sys
+CLI = f"""{HELD}
+import dataclasses
 from tasks.sokoban.task import SokobanTask
 SokobanTask.info = dataclasses.replace(SokobanTask.info, worker_processes=True)
 from benchmark.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
-"""The command line, with Sokoban in worker processes."""
+"""The command line, with Sokoban in worker processes; its first argument is for `HELD`."""
 
 
 @pytest.fixture
@@ -184,8 +185,9 @@ def test_a_stopped_run_leaves_no_process_and_goes_on(
 ) -> None:
     out = tmp_path / "run"
     arguments = ["eval", "--engine", "random", "--task", "sokoban/builtin", "--out", str(out)]
+    processes = ["--env-processes", "2"]
     process = subprocess.Popen(
-        [sys.executable, "-c", CLI, *arguments, "--env-processes", "2", "--concurrency", "8"],
+        [sys.executable, "-c", CLI, "100", *arguments, *processes, "--concurrency", "8"],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         process_group=0,
@@ -198,8 +200,8 @@ def test_a_stopped_run_leaves_no_process_and_goes_on(
         os.killpg(process.pid, number)  # what a terminal does
     else:
         process.send_signal(number)
-    output = process.communicate(timeout=30)[0].decode()
-    wait_until(lambda: not any(map(alive, workers)), 2)
+    output = process.communicate(timeout=120)[0].decode()
+    wait_until(lambda: not any(map(alive, workers)))
     assert "Traceback" not in output
     if number == signal.SIGKILL:
         assert process.returncode == -signal.SIGKILL
