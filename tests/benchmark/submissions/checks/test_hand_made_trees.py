@@ -1,8 +1,8 @@
 """Trees that git itself does not make: endless, too large, too deep, with names that mean more."""
 
+import os
 import resource
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,11 @@ def root(tmp_path: Path) -> Path:
     return with_submission(tmp_path / "clone", OLD)
 
 
+def cpu_seconds() -> float:
+    """Processor time of this process and of those that it has waited for."""
+    return sum(os.times()[:4])
+
+
 @pytest.mark.parametrize("place", [f"{NEW}/x", "x"])
 @pytest.mark.parametrize("leaf", ["file", "empty folder"])
 def test_a_tree_of_endless_files_is_not_read_to_its_end(
@@ -34,7 +39,7 @@ def test_a_tree_of_endless_files_is_not_read_to_its_end(
     if leaf == "empty folder":
         mode, sha = "40000", tree_of(root)
     head = bomb(root, place, mode, sha)
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, time.monotonic()
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, cpu_seconds()
     problem = "the list of files is longer than 16,777,216 bytes"
     with pytest.raises(Rejected, match=problem):
         check_changes(tmp_path / NEW, "main", head, root)
@@ -44,7 +49,7 @@ def test_a_tree_of_endless_files_is_not_read_to_its_end(
     if place != "x":
         with pytest.raises(Rejected, match=problem):
             export_folder(clone, head, "20260102_new", tmp_path / "out")
-    assert time.monotonic() - start < 20
+    assert cpu_seconds() - start < 20
     # Kilobytes. Until it is git, a process counts as a copy of this one.
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss <= max(before, own + 50_000)
