@@ -1,16 +1,18 @@
 """Runs on GPUs of their own, and how they are stopped; the commands are stand-ins for `train`."""
 
+import shlex
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from baselines.launch.child import process_start
 from baselines.launch.slots import NO_GPUS, GpuSlots, deal_gpus
+from baselines.study import running
 from baselines.study.running import OUTPUT
 from baselines.study.schema import Cell
 from baselines.study.workspace import RunState, StudySetting, read_state, write_state
@@ -20,6 +22,17 @@ from tests.support.training.tiny_study import make_tracks
 
 RECIPES = ("grpo", "gspo", "cispo", "sapo", "gigpo", "grpo_st")
 WRITES = "import os, sys, time; print(os.environ['CUDA_VISIBLE_DEVICES'], sys.argv[1:], flush=True)"
+FAILS_LATER = """
+from pathlib import Path
+
+def failures():
+    return sum('"failure": "' in one.read_text() for one in Path({folder!r}).rglob("study.json"))
+
+while os.environ["CUDA_VISIBLE_DEVICES"] != "0" and failures() < 2:
+    time.sleep(0.05)
+sys.exit(3)
+"""
+"""Fails on the first GPU at once, on others when two runs have failed."""
 EIGHT = tuple("01234567")
 
 
@@ -51,8 +64,8 @@ def test_gpus_on_which_runs_fail_do_not_get_all_of_them(
     tmp_path: Path, tiny_tracks: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     cells = [Cell("fixed", recipe, 0) for recipe in RECIPES]
-    broken = "time.sleep(0 if os.environ['CUDA_VISIBLE_DEVICES'] == '0' else 3); sys.exit(3)"
-    setting, why = made(tmp_path, cells, f"{WRITES}; {broken}", deal_gpus(2, 1, None, EIGHT), 2)
+    broken = FAILS_LATER.format(folder=str(tmp_path))
+    setting, why = made(tmp_path, cells, f"{WRITES}\n{broken}", deal_gpus(2, 1, None, EIGHT), 2)
     assert len(why) == len(cells)
     used = gpus_of(setting, cells)
     # After two failures the first GPU waits, until the other one is no better.
@@ -61,23 +74,37 @@ def test_gpus_on_which_runs_fail_do_not_get_all_of_them(
     assert "2 runs in a row failed on GPU 0: it is not used while runs on others" in caplog.text
 
 
+STARTS_AFTER = """
+from pathlib import Path
+try:
+    ended = Path("/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+except (FileNotFoundError, ProcessLookupError):
+    ended = True
+raise SystemExit(3 if ended else 4)
+"""
+
+
 def test_a_process_of_a_study_that_was_killed_is_waited_for(
-    tmp_path: Path, tiny_tracks: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, tiny_tracks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cell = Cell("fixed", "grpo", 0)
+    cell, end = Cell("fixed", "grpo", 0), tmp_path / "end"
     folder = tmp_path / "runs" / "fixed" / "grpo-s0"
     folder.mkdir(parents=True)
-    began = time.monotonic()
     # Its parent, which reaps it, is not the study.
-    shell = subprocess.run(
-        ["/bin/sh", "-c", "sleep 2 >/dev/null & echo $!"], stdout=subprocess.PIPE, check=True
-    )
+    runs = f"while [ ! -e {shlex.quote(str(end))} ]; do sleep 0.1; done >/dev/null & echo $!"
+    shell = subprocess.run(["/bin/sh", "-c", runs], stdout=subprocess.PIPE, check=True)
     pid = int(shell.stdout)
     state = RunState(cpu_seconds={}, pid=pid, began=process_start(pid), failure=None)
     write_state(folder, state)
-    _, why = made(tmp_path, [cell], "raise SystemExit(3)", NO_GPUS, 1)
-    assert time.monotonic() - began > 2
-    assert "waiting for 1 run of a study that was killed" in caplog.text
+
+    def let_it_end(text: str, *arguments: object) -> None:
+        said.append(text % arguments)
+        end.touch()
+
+    said: list[str] = []
+    monkeypatch.setattr(running.log, "warning", let_it_end)
+    _, why = made(tmp_path, [cell], STARTS_AFTER.format(pid=pid), NO_GPUS, 1)
+    assert said == ["waiting for 1 run of a study that was killed"]
     assert "exit code 3" in why["grpo"]
 
 
@@ -101,6 +128,7 @@ signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
 print("begun", flush=True)
 while not asked:
     time.sleep(0.1)
+print("asked", flush=True)
 time.sleep(int(sys.argv[1]))
 print("checkpoint", flush=True)
 sys.exit(143)
@@ -131,7 +159,7 @@ child._pass_nice_on = hear
 
 
 @pytest.fixture
-def begin(tmp_path: Path, request: pytest.FixtureRequest) -> "subprocess.Popen[bytes]":
+def begin(tmp_path: Path, request: pytest.FixtureRequest) -> "Iterator[subprocess.Popen[bytes]]":
     """A study whose run needs some seconds for its checkpoint, as soon as that run has begun."""
     seconds, gpus, *prefix = request.param
     make_tracks(tmp_path)
@@ -139,8 +167,12 @@ def begin(tmp_path: Path, request: pytest.FixtureRequest) -> "subprocess.Popen[b
     start = ["env", "--default-signal=HUP", *prefix, sys.executable, "-c", STUDY]
     words = [*start, str(tmp_path), str(seconds), str(gpus)]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    wait_for("begun", tmp_path)
-    return process
+    try:
+        wait_for("begun", tmp_path)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 def said_by(folder: Path) -> str:
@@ -165,9 +197,9 @@ def test_a_signal_that_comes_twice_leaves_checkpoints(
     begin: "subprocess.Popen[bytes]", number: signal.Signals, tmp_path: Path
 ) -> None:
     begin.send_signal(number)
-    time.sleep(1)
+    wait_for("asked", tmp_path)
     begin.send_signal(number)
-    assert begin.wait(60) != 0
+    assert begin.wait(120) != 0
     assert "checkpoint" in said_by(tmp_path)
     assert read_state(tmp_path / "runs" / "fixed" / "grpo-s0").pid is None
 
@@ -186,9 +218,10 @@ def test_a_run_whose_start_a_signal_falls_into_leaves_a_checkpoint(tmp_path: Pat
 def test_a_second_ctrl_c_ends_all_at_once(begin: "subprocess.Popen[bytes]", tmp_path: Path) -> None:
     pid = read_state(tmp_path / "runs" / "fixed" / "grpo-s0").pid
     begin.send_signal(signal.SIGINT)
-    time.sleep(1)
+    # Before that, both signals may become one.
+    wait_for("asked", tmp_path)
     begin.send_signal(signal.SIGINT)
-    assert begin.wait(60) != 0
+    assert begin.wait(120) != 0
     assert not Path(f"/proc/{pid}").exists()
     assert "checkpoint" not in said_by(tmp_path)
 
@@ -202,7 +235,7 @@ def test_a_study_under_nohup_outlives_its_terminal(
     time.sleep(2)
     assert begin.poll() is None
     begin.send_signal(signal.SIGTERM)
-    begin.wait(60)
+    begin.wait(120)
     assert "checkpoint" in said_by(tmp_path)
 
 

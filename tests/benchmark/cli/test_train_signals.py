@@ -2,10 +2,9 @@
 
 import asyncio
 import inspect
-import os
 import signal
-import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -33,33 +32,40 @@ class Stoppable:
 
 
 def press(number: int = signal.SIGINT) -> None:
-    os.kill(os.getpid(), number)
-    time.sleep(0.02)
+    """Send a signal; in the main thread its handler has run when this returns."""
+    signal.raise_signal(number)
 
 
 def test_the_first_is_heard_at_once_and_the_second_ends_what_hangs(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(signals, "SAME_PRESS_S", 0.2)
+    now = 100.0
+    monkeypatch.setattr(signals, "time", SimpleNamespace(monotonic=lambda: now))
     trainer: Any = Stoppable()
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
 
     async def learn() -> None:
+        nonlocal now
         with StopSignals() as stopping:
             stopping.trainer = trainer
             press()
             assert "stopping, with a checkpoint; to stop at once, ask again" in caplog.text
+            now += 0.4
             press()  # a double press is one
-            press(signal.SIGTERM)
-            assert trainer.asked == 0
-            await asyncio.sleep(0.25)
-            assert trainer.asked == 1
+            now += 9
             press(signal.SIGTERM)  # passed on by somebody
-            press()
+            assert trainer.asked == 0
+            await asyncio.sleep(0)
+            assert trainer.asked == 1
+            with pytest.raises(KeyboardInterrupt):
+                press()
+            now += 1
+            press(signal.SIGTERM)
             pytest.fail("it goes on")
 
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(learn())
+    assert now == 110.4
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
     assert caplog.text.count("stopping") == 1
 
@@ -68,7 +74,7 @@ def test_before_there_is_a_trainer_the_task_is_cancelled() -> None:
     async def load() -> None:
         with StopSignals():
             press(signal.SIGTERM)
-            await asyncio.sleep(5)
+            await asyncio.Event().wait()
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(load())
