@@ -127,11 +127,18 @@ class RunFolder:
     async def append(self, record: EpisodeRecord) -> None:
         """Store a record durably: once this returns, it survives a crash.
 
+        If this is cancelled, for example because the engine died under another episode, the record
+        is still stored; `close` waits for it.
+
         Raises:
             UserError: The disk is full or failed. Earlier records stay.
         """
         line = record.model_dump_json().encode() + b"\n"
-        await asyncio.get_running_loop().run_in_executor(self._writer, self._append, line)
+        loop = asyncio.get_running_loop()
+        writing = loop.run_in_executor(self._writer, self._append, line)
+        # One error is told; asyncio would report those for which nothing waits any more.
+        writing.add_done_callback(lambda done: done.cancelled() or done.exception())
+        await asyncio.shield(writing)
         self.records[record.key] = record
 
     def _append(self, line: bytes) -> None:

@@ -9,6 +9,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ from benchmark.evaluation.run_folder import (
     read_run,
     read_sessions,
 )
+from benchmark.files import append_durably
 from benchmark.models import ModelIdentity
 from tasks.errors import UserError
 from tests.support.submissions.repositories import put
@@ -107,6 +109,32 @@ def test_a_cut_last_line_is_dropped_and_played_again(run: Path, cut: int) -> Non
     lost = 256 - whole[:-cut].count(b"\n")
     assert play(run) == lost
     assert (run / RECORDS).read_bytes() == whole
+
+
+def test_episodes_that_have_ended_are_kept_when_the_run_is_stopped(
+    played: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slow disk has a queue: records wait for others, and their episodes must not be repeated."""
+    go = threading.Event()
+
+    def slow(descriptor: int, content: bytes) -> None:
+        assert go.wait(120)
+        append_durably(descriptor, content)
+
+    monkeypatch.setattr("benchmark.evaluation.run_folder.append_durably", slow)
+    records = read_run(played)[1][:3]
+
+    async def stopped() -> None:
+        with RunFolder(tmp_path, manifest(), PLAN.keys()) as folder:
+            tasks = [asyncio.create_task(folder.append(record)) for record in records]
+            await asyncio.sleep(0)
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+            go.set()
+
+    asyncio.run(stopped())
+    assert read_run(tmp_path)[1] == records
 
 
 def test_a_file_without_any_complete_line_is_resumed(run: Path) -> None:
