@@ -44,15 +44,21 @@ class WorkerProcess:
 
     Linux ends it with the thread that started it, which should therefore be one that stays.
 
+    Args:
+        others_started: Whether others have started before. Then it is not the user's mistake if
+            this one dies before it has.
+
     Attributes:
         load: Episodes and calls that it has been given and not finished.
         dead: It cannot be asked any more.
+        ready: It has started.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, others_started: bool = False) -> None:
         self.load = 0
         self.dead = False
-        self._ready = False
+        self.ready = False
+        self._others_started = others_started
         self._loop = asyncio.get_running_loop()
         self._calls: deque[asyncio.Future[Any]] = deque()
         self._unsent = bytearray()
@@ -160,7 +166,7 @@ class WorkerProcess:
 
     def _take(self, answer: Answer | Failure | None) -> None:
         if answer is None:
-            self._ready = True
+            self.ready = True
             return
         future = self._calls.popleft()
         if future.done():
@@ -182,7 +188,7 @@ class WorkerProcess:
         self._process.kill()
         how = _how_it_ended(self._process.wait())
         log.info("worker process %d %s", self._process.pid, how)
-        if self._ready:
+        if self.ready or self._others_started:
             self._fail_calls(WorkerDied(f"the worker process of this episode {how}"), WorkerLost())
         else:
             error = UserError(f"a worker process {how} before it could start; see its error above")

@@ -105,7 +105,7 @@ class ProcessHost(EnvHost):
         self.processes = processes
         self._workers: list[WorkerProcess] = []
         self._numbers = itertools.count()
-        self._closed = False
+        self._closed = self._started = False
         self.used = False
         """Whether a process was ever started."""
 
@@ -141,12 +141,13 @@ class ProcessHost(EnvHost):
         """The process with the least to do; a new one before any has two things to do."""
         if self._closed:
             raise RuntimeError("the host was closed")
+        self._started = self._started or any(worker.ready for worker in self._workers)
         self._workers = [worker for worker in self._workers if not worker.dead]
         if self._workers:
             chosen = min(self._workers, key=lambda worker: worker.load)
             if not chosen.load or len(self._workers) == self.processes:
                 return chosen
-        self._workers.append(WorkerProcess())
+        self._workers.append(WorkerProcess(self._started))
         self.used = True
         return self._workers[-1]
 

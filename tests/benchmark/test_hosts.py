@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -71,7 +70,7 @@ def alive(pid: int) -> bool:
     return state != "Z"
 
 
-def wait_until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
+def wait_until(holds: Callable[[], bool], seconds: float = 120.0) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline
@@ -175,7 +174,7 @@ async def test_a_call_that_cannot_be_sent_takes_no_other_call_s_answer() -> None
     async with ProcessHost(1) as host:
         with pytest.raises(AttributeError, match="pickle"):
             await host.run(lambda task: None, TASK)
-        assert await asyncio.wait_for(host.run(square, TASK, 7), 60) == 49
+        assert await asyncio.wait_for(host.run(square, TASK, 7), 120) == 49
 
 
 async def test_what_libraries_print_does_not_disturb(capfd: pytest.CaptureFixture[str]) -> None:
@@ -187,21 +186,21 @@ async def test_what_libraries_print_does_not_disturb(capfd: pytest.CaptureFixtur
 
 
 @pytest.mark.slow
-async def test_long_messages_in_both_directions_at_once() -> None:
+async def test_long_messages_in_both_directions_at_once(tmp_path: Path) -> None:
     """More than a socket holds, from many episodes while the worker is busy."""
-    text = "x" * 300_000
+    text, go = "x" * 300_000, tmp_path / "go"
     async with ProcessHost(1) as host:
         episodes = [await opened(host, number) for number in range(16)]
         for episode in episodes:
             await episode.reset()
-        busy = asyncio.create_task(episodes[0].step("sleep 2"))
-        steps = [
-            episode.step(f"<think>{text}</think><action>{text}</action>")
-            for episode in episodes[1:]
-        ]
-        began = time.monotonic()
+        busy = asyncio.create_task(episodes[0].step(f"wait {go}"))
+        await asyncio.sleep(0)
+        answer = f"<think>{text}</think><action>{text}</action>"
+        steps = [asyncio.create_task(episode.step(answer)) for episode in episodes[1:]]
         await asyncio.sleep(0.01)
-        assert time.monotonic() - began < 1.5  # the event loop went on
+        # All are sent, nobody has read them, and the event loop goes on.
+        assert not busy.done() and not any(step.done() for step in steps)
+        go.touch()
         for step in await asyncio.gather(*steps):
             assert step.format_ok
         await busy
@@ -274,21 +273,6 @@ async def test_workers_that_are_killed_once_change_nothing(
     monkeypatch.setenv(MARKS, str(tmp_path))
     assert await records(Once(), 100, 2, 32) == await records(TASK, 100, 1, 1)
     assert len(os.listdir(tmp_path)) == 10  # noqa: PTH208
-
-
-@pytest.mark.slow
-async def test_a_worker_killed_from_outside_is_replaced() -> None:
-    async with ProcessHost(2) as host:
-        task = WorkerSokoban()
-        pids = await asyncio.gather(*(host.run(process_of, task, 0.05) for _ in range(2)))
-        episode = await host.open(task, PANEL.entries[0], 15)
-        view = await episode.reset()
-        for pid in pids:
-            os.kill(pid, signal.SIGKILL)
-        await asyncio.sleep(0.2)
-        assert (await episode.step(MOVE)).view.messages != view.messages
-        again = await asyncio.gather(*(host.run(process_of, task, 0.05) for _ in range(2)))
-        assert not set(again) & set(pids)
 
 
 async def test_workers_leave_signals_to_their_parent() -> None:
@@ -365,8 +349,8 @@ def test_spread_work_is_only_a_little_ahead() -> None:
 async def test_an_answer_that_cannot_be_read_holds_nobody_up() -> None:
     async with ProcessHost(1) as host:
         with pytest.raises(WorldError, match="the answer cannot be read: TypeError: .*'two'"):
-            await asyncio.wait_for(host.run(unreadable, WorkerSokoban()), 30)
-        assert await asyncio.wait_for(host.run(square, WorkerSokoban(), 3), 30) == 9
+            await asyncio.wait_for(host.run(unreadable, WorkerSokoban()), 120)
+        assert await asyncio.wait_for(host.run(square, WorkerSokoban(), 3), 120) == 9
 
 
 @pytest.mark.slow
@@ -384,49 +368,3 @@ def test_spread_work_that_fails() -> None:
     assert [next(results) for _ in range(5)] == [0, 1, 2, 3, 4]
     with pytest.raises(WorldError, match="^ValueError: five"):
         next(results)
-
-
-PARENT = """
-import asyncio, signal, sys
-from benchmark.hosts.processes import ProcessHost
-from tests.support.runs.worker_tasks import Misbehaving, WorkerSokoban, process_of
-
-# A shell that runs the tests in the background has it ignored.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-
-async def main():
-    async with ProcessHost(2) as host:
-        task = WorkerSokoban()
-        pids = await asyncio.gather(*(host.run(process_of, task, 0.05) for _ in range(2)))
-        entry = task.panel("builtin").entries[0]
-        episode = await host.open(Misbehaving(), entry, 15)
-        await episode.reset()
-        step = asyncio.ensure_future(episode.step(sys.argv[1]))
-        await asyncio.sleep(0.1)
-        print(*pids, flush=True)
-        await asyncio.sleep(60)
-
-try:
-    asyncio.run(main())
-except KeyboardInterrupt:
-    sys.exit(130)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("order", [MOVE, "spin"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_no_worker_outlives_its_parent(order: str, number: signal.Signals) -> None:
-    """Idle or in the middle of a call, and whether or not the parent can say so."""
-    parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT, order], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert parent.stdout is not None
-    pids = [int(pid) for pid in parent.stdout.readline().split()]
-    assert len(pids) == 2
-    assert all(map(alive, pids))
-    parent.send_signal(number)
-    _, errors = parent.communicate(timeout=30)
-    assert parent.returncode == (130 if number == signal.SIGINT else -number)
-    wait_until(lambda: not any(map(alive, pids)), 2)
-    assert errors == b""

@@ -46,8 +46,9 @@ class Act(TextEpisode[Level]):
                 raise ZeroDivisionError(text)
             case "mistake", _, text:
                 raise UserError(text)
-            case "sleep", _, seconds:
-                time.sleep(float(seconds))
+            case "wait", _, file:
+                while not Path(file).exists():
+                    time.sleep(0.01)
             case "spin", _, _:
                 while True:
                     pass
