@@ -123,7 +123,12 @@ class _Replica:
         return len(self._waiting)
 
     async def start(self, build: Callable[[], Engine]) -> dict[str, Any]:
-        """Start the process and wait for its engine; return the engine's facts."""
+        """Start the process and wait for its engine; return the engine's facts.
+
+        Raises:
+            UserError: The model cannot be used as it is.
+            EngineNotStarted: The engine did not start for another reason.
+        """
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
         # Not a daemon: vLLM starts child processes, which daemons may not.
@@ -134,7 +139,12 @@ class _Replica:
         theirs.close()
         loop = asyncio.get_running_loop()
         threading.Thread(target=self._listen, args=(loop,), daemon=True).start()
-        return cast("dict[str, Any]", await self.call("describe"))
+        try:
+            return cast("dict[str, Any]", await self.call("describe"))
+        except EngineNotStarted:
+            raise
+        except EngineDown as error:
+            raise EngineNotStarted(f"{error} while it started") from error
 
     async def call(self, method: str, *arguments: Any) -> Any:
         """Call a method of the engine.

@@ -13,7 +13,14 @@ import pytest_asyncio
 
 from baselines.inits.registry import find_model
 from benchmark.engines.choose import EngineOptions, build_engine, unused_gpus
-from benchmark.engines.core.base import ChatOptions, Engine, EngineDown, PromptTooLong, Sampling
+from benchmark.engines.core.base import (
+    ChatOptions,
+    Engine,
+    EngineDown,
+    EngineNotStarted,
+    PromptTooLong,
+    Sampling,
+)
 from benchmark.engines.core.replicas import ReplicatedEngine, device_groups
 from tasks.errors import UserError
 from tests.support.engines.tiny_model import ask
@@ -96,6 +103,17 @@ async def test_a_mistake_that_an_engine_sees_before_it_starts_is_the_users(tmp_p
     )
     with pytest.raises(UserError, match="unknown dtype 'int8'"):
         await wrong.__aenter__()
+
+
+def killed() -> Engine:
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("unreachable")
+
+
+@pytest.mark.slow
+async def test_a_copy_that_is_killed_while_it_starts_has_played_nothing() -> None:
+    with pytest.raises(EngineNotStarted, match="ended unexpectedly while it started"):
+        await ReplicatedEngine("transformers", killed, [None]).__aenter__()
 
 
 @pytest.mark.slow
