@@ -249,12 +249,18 @@ def _steps(cell: Cell, setting: StudySetting) -> Iterator[tuple[str, list[str]]]
 
 
 def _start(arguments: Sequence[str], folder: Path, slot: int, setting: StudySetting) -> Child:
-    """Start a step of a cell on the GPUs of its slot."""
+    """Start a step of a cell on the GPUs of its slot.
+
+    Raises:
+        UserError: The system refuses, for lack of memory or disk space.
+    """
     gpus = setting.gpus
     # vLLM's child processes on a GPU would survive if their parent was killed.
     death_signal = signal.SIGTERM if gpus.gpus else signal.SIGKILL
     environment = {**AVX2, **gpus.environment(slot)}
-    return Child([*setting.command, *arguments], folder / OUTPUT, environment, death_signal)
+    command = [*setting.command, *arguments]
+    with os_error_as(f"{arguments[0]} cannot be started in {folder}"):
+        return Child(command, folder / OUTPUT, environment, death_signal)
 
 
 def _begin(cell: Cell, slot: int, setting: StudySetting, stop: _StopRequests) -> _Job:
@@ -298,13 +304,13 @@ def _advance(job: _Job, setting: StudySetting) -> Finished | str | None:
         following = next(job.steps, None)
         if following is None:
             return keep(job.cell, setting)
+        child = _start(following[1], job.folder, job.slot, setting)
     except UserError as error:
         job.save(pid=None, failure=str(error))
         return str(error)
     job.cpu = job.cpu_seconds
-    job.step, arguments = following
+    job.step, job.child = following[0], child
     job.commits = _with_this_one(job.commits)
-    job.child = _start(arguments, job.folder, job.slot, setting)
     job.save(job.child.pid)
     return None
 

@@ -23,6 +23,31 @@ def test_a_run_whose_state_is_damaged_fails_and_the_rest_goes_on(
     assert "train ended with exit code 3: no" in said["gspo"]
 
 
+NO_OUTPUT = """
+import sys
+from pathlib import Path
+if sys.argv[1] == "train" and "grpo" in sys.argv:
+    output = Path(sys.argv[sys.argv.index("--out") + 1], "output.txt")
+    output.unlink()
+    output.mkdir()
+    sys.exit(0)
+sys.exit(3)
+"""
+
+
+def test_a_step_that_cannot_be_started_fails_its_run_and_the_rest_goes_on(
+    tmp_path: Path, tiny_tracks: Path
+) -> None:
+    cells = [Cell("fixed", recipe, 0) for recipe in ("grpo", "gspo")]
+    setting = failing_setting(tmp_path, cells, NO_OUTPUT)
+    blocked = setting.folder(Cell("fixed", "grpo", 0))
+    said = failures(cells, setting)
+    assert said["grpo"] == f"eval cannot be started in {blocked}: Is a directory"
+    assert "train ended with exit code 3" in said["gspo"]
+    state = read_state(blocked)
+    assert state.pid is None and set(state.cpu_seconds) == {"train"}
+
+
 def test_a_run_knows_the_commits_that_it_was_made_with(
     tmp_path: Path, tiny_tracks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
