@@ -302,12 +302,14 @@ async def test_leaving_stops_at_once_and_tells_those_who_wait(folder: Path) -> N
 async def test_a_dying_worker_fails_everybody_with_the_cause(folder: Path) -> None:
     async with TransformersEngine(folder, max_batch=8) as engine:
         sampling = Sampling(temperature=2.0, max_tokens=450)
+        steps = counted_steps(engine)
         waiting = [asyncio.create_task(engine.generate(ask("Go.", sampling, s))) for s in range(24)]
-        await asyncio.sleep(0.1)
+        while not steps:
+            await asyncio.sleep(0.01)
         assert engine._decoder is not None
         # Weights of another shape: the next matrix product in the thread fails.
         engine._decoder.model.get_output_embeddings().weight = torch.nn.Parameter(torch.zeros(3, 5))
-        outcomes = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 10)
+        outcomes = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 120)
         down = [o for o in outcomes if isinstance(o, BaseException)]
         assert down
         assert all(isinstance(o, EngineDown) for o in down)

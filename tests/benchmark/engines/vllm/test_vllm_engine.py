@@ -230,11 +230,13 @@ async def test_a_dying_worker_fails_everybody_with_the_cause(folder: Path) -> No
         if engine.describe()["device"] != "cpu":
             pytest.skip("on CUDA the model lives in another process")
         sampling = Sampling(temperature=2.0, max_tokens=400)
+        steps = counted_steps(engine)
         waiting = [asyncio.create_task(engine.generate(ask("Go.", sampling, s))) for s in range(16)]
-        await asyncio.sleep(0.2)
+        while not steps:
+            await asyncio.sleep(0.01)
         model = engine._llm.apply_model(lambda loaded: loaded)[0]
         del model.model.norm
-        outcomes = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 20)
+        outcomes = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 120)
         down = [o for o in outcomes if isinstance(o, BaseException)]
         assert down
         assert all(isinstance(o, EngineDown) for o in down)
