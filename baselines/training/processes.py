@@ -45,6 +45,10 @@ FAILED_ELSEWHERE: Final = 70
 """Exit code of a process that ends because another one has failed."""
 
 
+class StoppedTogether(asyncio.CancelledError):
+    """The processes of a run were asked to stop, and all have left their work at the same point."""
+
+
 def make_accelerator(run: TrainingRun) -> Accelerator:
     """Set up the processes and devices of a run.
 
@@ -119,7 +123,8 @@ def ended_together(accelerator: Accelerator) -> Iterator[None]:
             # All processes were asked to stop; some take longer to exit.
             with suppress(RuntimeError):
                 store.set(_STOPPED.format(accelerator.process_index), "")
-                if accelerator.is_main_process:
+                # Unless all have left, others may be blocked in a collective that needs this one.
+                if accelerator.is_main_process and isinstance(error, StoppedTogether):
                     _wait_for_stops(store, ranks)
             raise
         done.set()

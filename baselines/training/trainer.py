@@ -29,6 +29,7 @@ from baselines.rollouts.rows import rollout_metrics, training_protocol
 from baselines.training.checkpoints import TrainingState, find_last, load_last, save_best, save_last
 from baselines.training.clock import Clock
 from baselines.training.early_stopping import EarlyStopping
+from baselines.training.processes import StoppedTogether
 from baselines.training.samples import write_samples
 from baselines.training.speed import ThroughputMeter
 from baselines.training.sync_check import SyncCheck
@@ -117,7 +118,7 @@ class Trainer:
         Raises:
             UserError: Something cannot be used, written or trained any further.
             EngineDown: The engine can no longer serve requests. The last update has a checkpoint.
-            CancelledError: `stop` was called.
+            StoppedTogether: `stop` was called.
         """
         run = self.run
         resumed, begun = self._resume(), self.state.update
@@ -136,7 +137,7 @@ class Trainer:
                     reason = await self._updates(collector)
                 except Stopped:
                     self._save_once()
-                    raise asyncio.CancelledError from None
+                    raise StoppedTogether from None
                 except EngineLost:
                     self._save_once()
                     raise
@@ -200,7 +201,7 @@ class Trainer:
     def stop(self) -> None:
         """Stop with a checkpoint: immediately during a rollout, else before the next one.
 
-        `train` then raises `asyncio.CancelledError`, on all processes of the run.
+        `train` then raises `StoppedTogether`, on all processes of the run.
         """
         self.shards.stopping.set()
 

@@ -1,11 +1,12 @@
 """A run of several processes one of which ends badly while the others wait for it.
 
-python one_fails.py error|all|vanish|unseen|wait|stop0|stop1|leaves
+python one_fails.py error|all|vanish|unseen|wait|stop0|stop1|leaves|cancelled
 
 With `all` every one has the error, as where a user's code has a mistake. With `unseen` the others
 wait for each other, as in NCCL's collectives, which do not notice a process that is killed. With
 `wait` none ends badly: all wait for a signal. With `stop0` and `stop1` all were asked to end, and
-the process of that number takes long. With `leaves` one is asked to end and the other is killed.
+the process of that number takes long. With `leaves` one is asked to end and the other is killed;
+with `cancelled` one is asked to end before training has begun, and the other waits for it.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ import torch
 import torch.distributed as dist
 from accelerate import Accelerator
 
-from baselines.training.processes import ended_together
+from baselines.training.processes import StoppedTogether, ended_together
 from tasks.errors import UserError
 
 if __name__ == "__main__":
@@ -35,9 +36,13 @@ if __name__ == "__main__":
                 signal.pause()
             if how.startswith("stop"):
                 time.sleep(25 if how == f"stop{accelerator.process_index}" else 0)
-                raise asyncio.CancelledError
+                raise StoppedTogether
             if how == "leaves" and accelerator.is_main_process:
+                raise StoppedTogether
+            if how == "cancelled" and accelerator.is_main_process:
                 raise asyncio.CancelledError
+            if how == "cancelled":
+                accelerator.wait_for_everyone()
             if accelerator.process_index == 1:
                 os.kill(os.getpid(), signal.SIGKILL)
             if how == "unseen":

@@ -16,10 +16,10 @@ from benchmark.cli.main import main
 from benchmark.engines.core import devices
 from benchmark.engines.core.devices import cpu_name
 from benchmark.logs.training_log import LOG, read_training_log
-from tests.support.training.ranks import ROOT, end_together, run_together
+from tests.support.training.ranks import ROOT, Ended, end_together, run_together
 from tests.support.training.runs import train
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 FOLDER = Path(__file__).parent
 LAUNCHER = [
@@ -27,6 +27,11 @@ LAUNCHER = [
     *("--config_file", str(ROOT / "baselines/launch/accelerate.yaml")),
 ]
 SMALL = "rollout.groups=2 rollout.group_size=4 rollout.max_turns=4 validation.every=null"
+
+
+def one_fails(how: str, count: int = 2) -> list[Ended]:
+    """Run `one_fails.py`; ranks that wait for each other for minutes are killed."""
+    return end_together(FOLDER / "one_fails.py", how, count=count, within=250)
 
 
 @pytest.mark.parametrize(
@@ -39,10 +44,8 @@ SMALL = "rollout.groups=2 rollout.group_size=4 rollout.max_turns=4 validation.ev
 def test_an_error_of_one_process_ends_all_with_one_message(
     how: str, codes: set[int], said: str
 ) -> None:
-    began = time.monotonic()
-    ranks = end_together(FOLDER / "one_fails.py", how)
+    ranks = one_fails(how)
     assert {rank.code for rank in ranks} == codes
-    assert time.monotonic() - began < 60
     errors = [rank.said for rank in ranks]
     lines = [line for text in errors for line in text.splitlines() if "Warning" not in line]
     assert sum(line.startswith(said) for line in lines) == 1, errors
@@ -50,27 +53,28 @@ def test_an_error_of_one_process_ends_all_with_one_message(
 
 
 def test_processes_that_wait_for_each_other_end_when_another_one_is_killed() -> None:
-    began = time.monotonic()
-    ranks = end_together(FOLDER / "one_fails.py", "unseen", count=3)
+    ranks = one_fails("unseen", count=3)
     first, killed, last = (rank.code for rank in ranks)
     # One of the others may end first, which the connection between them then tells the last one.
     assert killed == -signal.SIGKILL, ranks
     assert {first, last} <= {FAILED_ELSEWHERE, 1}, ranks
-    assert time.monotonic() - began < 90
 
 
 @pytest.mark.parametrize("slow", ["stop0", "stop1"])
 def test_a_process_that_takes_long_to_stop_is_not_ended_after_the_others(slow: str) -> None:
     """Nor does it lose the first process, through which they know of each other."""
-    ranks = end_together(FOLDER / "one_fails.py", slow)
+    ranks = one_fails(slow)
     assert [(rank.code, "has ended" in rank.said) for rank in ranks] == [(0, False)] * 2, ranks
 
 
 def test_a_process_that_is_killed_while_it_stops_is_not_waited_for() -> None:
-    began = time.monotonic()
-    ranks = end_together(FOLDER / "one_fails.py", "leaves")
+    ranks = one_fails("leaves")
     assert [rank.code for rank in ranks] == [0, -signal.SIGKILL], ranks
-    assert time.monotonic() - began < 200
+
+
+def test_a_process_that_is_stopped_while_another_one_waits_for_it_ends_both() -> None:
+    ranks = one_fails("cancelled")
+    assert ranks[0].code == 0 and ranks[1].code in (FAILED_ELSEWHERE, 1), ranks
 
 
 @pytest.mark.parametrize(
@@ -145,7 +149,7 @@ def test_a_run_that_is_asked_to_end_leaves_a_checkpoint_that_it_goes_on_from(
         text=True,
     )
     log = folder / LOG
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while not log.exists() or log.read_text().count("\n") < 3:
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.05)
@@ -153,7 +157,7 @@ def test_a_run_that_is_asked_to_end_leaves_a_checkpoint_that_it_goes_on_from(
     if asked == signal.SIGTERM:
         time.sleep(0.01)
         process.terminate()  # the same signal, as launchers and schedulers pass it on
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=300)
     assert process.returncode == 130
     assert f"resumes from the last checkpoint in {folder}" in said
     made = len(read_training_log(log).updates)

@@ -6,6 +6,7 @@ import runpy
 import socket
 import sys
 import tempfile
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 LOADED = ["accelerate", "torch", "transformers.models.qwen3.modeling_qwen3"]
 """Imported once, in the process that ranks are forked from: it takes longer than most runs."""
+LONGEST = 600.0
+"""Seconds that ranks may take on a busy machine."""
 
 
 def run_together(
@@ -37,9 +40,13 @@ class Ended:
 
 
 def end_together(
-    script: Path, *arguments: str, count: int = 2, environment: Mapping[str, str] | None = None
+    script: Path,
+    *arguments: str,
+    count: int = 2,
+    environment: Mapping[str, str] | None = None,
+    within: float = LONGEST,
 ) -> list[Ended]:
-    """Run a script in forked processes, however they end; who takes minutes is killed."""
+    """Run a script in forked processes, however they end; who takes longer is killed."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(LOADED)
     with tempfile.TemporaryDirectory() as folder:
@@ -48,13 +55,18 @@ def end_together(
             context.Process(target=_run, args=(script, arguments, rank, file))
             for rank, file in zip(_environments(count, environment), said, strict=True)
         ]
-        for process in ranks:
-            process.start()
-        for process in ranks:
-            process.join(timeout=300)
-            if process.is_alive():
-                process.kill()
-                process.join()
+        deadline = time.monotonic() + within
+        try:
+            for process in ranks:
+                process.start()
+            for process in ranks:
+                process.join(max(deadline - time.monotonic(), 0))
+        finally:
+            # A rank that is left would hold up the end of this process.
+            for process in ranks:
+                if process.is_alive():
+                    process.kill()
+                    process.join()
         return [
             Ended(process.exitcode, path.read_text("utf-8"))
             for process, path in zip(ranks, said, strict=True)
