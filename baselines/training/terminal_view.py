@@ -1,6 +1,7 @@
 """The terminal view of a training run: progress, time, metrics."""
 
 import math
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -91,6 +92,20 @@ _ROWS = (
 _VALIDATION = _Row("success", _named("success"), percent_text, share=True)
 
 
+class _LastingConsole(Console):
+    """Standard error; when nobody reads it any more, it is silent, and the run goes on."""
+
+    def __init__(self) -> None:
+        super().__init__(stderr=True)
+
+    def on_broken_pipe(self) -> None:
+        """Discard what is written from now on; rich would end the program."""
+        self.quiet = True
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stderr.fileno())
+        os.close(nowhere)
+
+
 class LiveView:
     """Shows a run: a live view on a terminal, else one plain line per update.
 
@@ -113,7 +128,7 @@ class LiveView:
     ) -> None:
         self._total = total_updates
         self._title = title
-        self._console = console or Console(stderr=True)
+        self._console = console or _LastingConsole()
         self._updates = [line for line in earlier if line.get("kind") == "update"]
         self._validations: dict[str, list[Line]] = {}
         for line in earlier:

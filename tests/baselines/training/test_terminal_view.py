@@ -2,6 +2,9 @@
 
 import io
 import math
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -175,3 +178,25 @@ def test_what_was_never_measured_has_no_row() -> None:
     with LiveView(2, console=where) as view:
         view.update(update_line(1, {"rollout/success": math.pi / 4, "engine/k3": None}))
     assert "78.5%" in file.getvalue() and "engine gap" not in file.getvalue()
+
+
+UNREAD = """
+from baselines.training.terminal_view import LiveView
+from tests.support.training.logs import update_line
+
+with LiveView(3, title="a run") as view:
+    for number in (1, 2, 3):
+        view.line(update_line(number))
+print("the run goes on")
+"""
+
+
+def test_a_run_goes_on_when_nobody_reads_its_lines_any_more() -> None:
+    """As when `tee` is ended with its terminal, and training under `nohup` is not."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-c", UNREAD], stdout=subprocess.PIPE, stderr=writing, check=False
+    )
+    os.close(writing)
+    assert (done.returncode, done.stdout) == (0, b"the run goes on\n")
