@@ -1,14 +1,54 @@
-"""accelerate's trackers: availability, and settings in their format."""
+"""accelerate's trackers: availability, settings in their format, and what they are told."""
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from accelerate import Accelerator
 from accelerate.tracking import get_available_trackers
 
 from baselines.config.run import flat_facts
 from benchmark.logs.lines import Start
 from tasks.errors import UserError, suggestion
+from tasks.texts import first_line
+
+log = logging.getLogger(__name__)
+
+
+class Trackers:
+    """The trackers of a run, none of which can end it.
+
+    A tracker may lose its server or its process. The training log has all numbers.
+
+    Args:
+        accelerator: With its trackers initialized.
+    """
+
+    def __init__(self, accelerator: Accelerator) -> None:
+        self._trackers = list(accelerator.trackers)
+        self._failed: set[str] = set()
+
+    def log(self, numbers: Mapping[str, float], update: int) -> None:
+        """Give all trackers the numbers of an update."""
+        for tracker in self._trackers:
+            self._attempt(tracker.name, partial(tracker.log, dict(numbers), step=update))
+
+    def finish(self) -> None:
+        """End all trackers; `Accelerator.end_training` also destroys process groups."""
+        for tracker in self._trackers:
+            self._attempt(tracker.name, tracker.finish)
+
+    def _attempt(self, name: str, told: Callable[[], object]) -> None:
+        """Warn of the first failure of a tracker; later calls may succeed again."""
+        try:
+            told()
+        except Exception as error:  # every tracker has errors of its own
+            if name not in self._failed:
+                self._failed.add(name)
+                text = "the tracker %s failed (%s: %s); the run goes on, and its log is complete"
+                log.warning(text, name, type(error).__name__, first_line(error))
 
 
 def check_trackers(names: Sequence[str]) -> None:

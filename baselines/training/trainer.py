@@ -33,7 +33,7 @@ from baselines.training.processes import StoppedTogether
 from baselines.training.samples import write_samples
 from baselines.training.speed import ThroughputMeter
 from baselines.training.sync_check import SyncCheck
-from baselines.training.tracking import tracked, tracker_settings
+from baselines.training.tracking import Trackers, tracked, tracker_settings
 from baselines.training.validation import Validator
 from benchmark.engines.core.base import Engine
 from benchmark.engines.core.chat import Chat, quiet_transformers
@@ -128,6 +128,7 @@ class Trainer:
             config=tracker_values({"recipe": run.recipe, "seed": run.seed} | run.configuration),
             init_kwargs=tracker_settings(run.folder, run.tracker_id, self.state.update),
         )
+        self._trackers = Trackers(self.accelerator)
         async with EnvPool(run.env_processes, self.shards.here) as hosts:
             self.validator = Validator(run, self.shards, hosts, self.engine)
             collector = self._collector(hosts)
@@ -142,8 +143,7 @@ class Trainer:
                     self._save_once()
                     raise
         # Not `end_training`, which also destroys process groups that an engine may use.
-        for tracker in self.accelerator.trackers:
-            tracker.finish()
+        self._trackers.finish()
         if main and self.state.update > begun:
             self._sync.close()
         return reason
@@ -432,7 +432,7 @@ class Trainer:
             line = self._log.append(line)
             self.watch.line(line)
         if numbers := tracked(line, several_panels=len(self.validator.plan.panels) > 1):
-            self.accelerator.log(numbers, step=line["update"])
+            self._trackers.log(numbers, line["update"])
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
