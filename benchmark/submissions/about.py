@@ -22,11 +22,11 @@ from tasks.strict import not_yaml
 from tasks.texts import on_one_line
 
 MAX_ABOUT: Final = 2**16
-"""Bytes of the file."""
+"""Maximum size of the file in bytes."""
 FILLED_IN: Final = ("schema_version", "date", "checkpoints", "files", "method.kind")
-"""Fields that the command knows."""
+"""Fields that the command fills in."""
 WRITTEN: Final = frozenset(Declaration.model_fields).difference(FILLED_IN)
-"""Fields that people write."""
+"""Fields that authors write."""
 EXAMPLES: Final[Mapping[str, str]] = {
     "name": "name: GRPO with a slow start",
     "authors": "authors: [A. Name]",
@@ -57,19 +57,19 @@ Kind = Literal["policy", "init", "trained"]
 def read_about(
     path: Path, kind: Kind, day: str, find_init: Callable[[str], ModelIdentity]
 ) -> dict[str, Any]:
-    """Read the file and complete it with what need not be written.
+    """Read the file and fill in the fields that authors may omit.
 
     Args:
         path: The file.
-        kind: Of the method, as the runs say.
-        day: Of the submission, ISO 8601.
-        find_init: Finds an init by its name.
+        kind: Kind of the method, according to the runs.
+        day: Day of the submission, ISO 8601.
+        find_init: Looks up an init by its name.
 
     Returns:
         The fields of `Declaration`.
 
     Raises:
-        UserError: It cannot be read, or something in it is wrong; all that is wrong is named.
+        UserError: It cannot be read, or is invalid; the message lists all faults.
     """
     written = _yaml(path)
     faults = []
@@ -98,7 +98,7 @@ def read_about(
     try:
         Declaration.model_validate(about)
     except ValidationError as error:
-        # What a kind of method needs is judged above; what is to go is so whatever is in it.
+        # The fields that a kind of method needs are checked above; unwanted ones are not validated.
         unwanted = ABOUT_WEIGHTS if kind == "policy" else ("init",) if kind == "init" else ()
         found = faults_of(error, Declaration, FILLED_IN)
         faults += [f for f in found if f.field and f.field.partition(".")[0] not in unwanted]
@@ -112,10 +112,10 @@ def read_about(
 
 
 def _yaml(path: Path) -> dict[str, Any]:
-    """What the file says.
+    """Parse the file.
 
     Raises:
-        UserError: It cannot be read, is too long, no YAML, or no mapping.
+        UserError: It cannot be read, is too long, or is not a YAML mapping.
     """
     with os_error_as(f"{path} cannot be read"), path.open("rb") as stream:
         content = stream.read(MAX_ABOUT + 1)
@@ -133,6 +133,6 @@ def _yaml(path: Path) -> dict[str, Any]:
 
 
 def _with_example(fault: Fault) -> str:
-    """A fault on one line, with an example where something else was expected."""
+    """A fault on one line, with an example if the value has the wrong form."""
     example = EXAMPLES.get(fault.field) if fault.of_shape else None
     return on_one_line(fault.text) + (f", such as `{example}`" if example else "")

@@ -1,22 +1,22 @@
-"""Could the named model have said that? Scores recorded responses under its weights.
+"""Could the named model have generated this? Scores recorded responses under its weights.
 
-A replay shows that actions earn their rewards, not who chose them. With the weights at hand, a few
-episodes can be looked at: each recorded token is given to the model after everything before it
-(teacher forcing), and is compared with what the model finds most likely.
+A replay verifies that actions earn their rewards, not who chose them. With the weights, a sample of
+episodes can be audited: the model scores each recorded token given everything before it (teacher
+forcing).
 
-- Greedy decoding takes the likeliest token, top-k one of the k likeliest, and a nucleus leaves out
-  what is behind most of the probability. Tokens that could not have been chosen so are counted.
-- Draws are surprising now and then. For tokens that were drawn from a model's own distribution p
-  (at the protocol's temperature), `prod_t p_t ** -b / sum_v p_v ** (1 - b)` is 1 on average for any
-  0 < b < 1, and so is the mean over several b: it is above x in one of x cases at most (Markov's
-  inequality), whatever the model. Its logarithm is the evidence against the model. Nucleus and
-  top-k leave out unlikely tokens, which only lowers it. Source: Vovk and Wang, E-values:
+- Greedy decoding takes the likeliest token, top-k one of the k likeliest, and nucleus sampling
+  excludes the tail of the distribution. Tokens that could not have been chosen are counted.
+- Sampled tokens are sometimes unlikely. For tokens sampled from a model's own distribution p (at
+  the protocol's temperature), `prod_t p_t ** -b / sum_v p_v ** (1 - b)` has expectation 1 for any
+  0 < b < 1, and so has the mean over several b: for any model, it exceeds x with probability 1 / x
+  at most (Markov's inequality). Its logarithm is the evidence against the model. Nucleus and top-k
+  sampling exclude unlikely tokens, which only lowers it. Source: Vovk and Wang, E-values:
   calibration, combination and applications (Annals of Statistics 49, 2021), for means and products.
-- Records state the log-probability of every response. `off` is how far these are from what the
-  weights give: numbers that were invented, or computed with other weights.
+- Records state the log-probability of every response. `off` is their distance from those under the
+  weights: it exposes numbers that were invented, or computed with other weights.
 
-What this cannot see: a better policy with weights that were trained to say the same words. How well
-it tells checkpoints apart is measured by `tests/benchmarks/scripts/audit_power.py`.
+The audit cannot detect a better policy whose responses the weights were trained to imitate. How
+well it distinguishes checkpoints is measured by `tests/benchmarks/scripts/audit_power.py`.
 """
 
 import math
@@ -51,10 +51,10 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 EVIDENCE = math.log(1e4)
-"""Nats of evidence that records of the model itself reach once in 10,000 episodes at most."""
+"""Threshold in nats that the model's own records reach in one of 10,000 episodes at most."""
 MOST_UNSCORED = 0.02
-"""Share of the turns of an audit that may have other tokens than their texts are encoded to: of
-this project's own runs 1 of 13,000 has."""
+"""Maximum share of an audit's turns whose texts encode to other tokens than were sampled; in this
+project's own runs, it is 1 in 13,000."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +62,20 @@ class EpisodeAudit:
     """One episode under the named model.
 
     Attributes:
-        key: Which one: task, panel, episode, repeat.
-        tokens: Tokens that were scored: of all responses but those whose text is encoded to another
-            number of tokens than were drawn.
-        unscored: Turns that were not scored, since they are such responses or too long.
-        turns: All turns.
-        log_prob: Sum of their log-probabilities, untempered.
+        key: Task, panel, episode, repeat.
+        tokens: Number of scored tokens. Responses whose text encodes to another number of tokens
+            than were sampled are not scored.
+        unscored: Number of turns that were not scored, for this reason or because they are too
+            long.
+        turns: Number of all turns.
+        log_prob: Sum of the scored tokens' log-probabilities at temperature 1.
         far: Share of the tokens that could not have been chosen.
-        bets: Logarithms of the products above, one for each of `BETS`; none for greedy decoding.
+        bets: Logarithms of the products above, one for each of `BETS`; empty for greedy decoding.
         off: Nats per token between the recorded log-probability of a response and that under these
-            weights, the median over the responses that were scored whole; None if there are none.
-        of_its_text: The recorded tokens of the episode are those of its prompts and responses; or,
-            where only their number is recorded, that of most responses is what the text has.
-        tolerance: What was allowed for.
+            weights, as the median over fully scored responses; None if there are none.
+        of_its_text: Whether the recorded tokens of the episode match its prompts and responses or,
+            if only token counts are recorded, whether most of these match the responses.
+        tolerance: The tolerance used.
     """
 
     key: tuple[str, str, str, int]
@@ -90,33 +91,33 @@ class EpisodeAudit:
 
     @property
     def evidence(self) -> float | None:
-        """Nats of evidence that the draws are another model's; None for greedy decoding."""
+        """Evidence in nats that another model sampled the tokens; None for greedy decoding."""
         return evidence_of([self])
 
     @property
     def plausible(self) -> bool:
-        """The model may have said it."""
+        """Whether the model may have generated the responses."""
         return self.far <= self.tolerance.far and (self.evidence or 0.0) < EVIDENCE
 
     @property
     def agrees(self) -> bool:
-        """Its log-probabilities may be those of the records."""
+        """Whether the model's log-probabilities match the records within the tolerance."""
         return self.off is None or self.off <= self.tolerance.off
 
     @property
     def credible(self) -> bool:
-        """Nothing speaks against it."""
+        """Whether no test speaks against the records."""
         return self.plausible and self.agrees and self.of_its_text
 
 
 def evidence_of(audits: Sequence[EpisodeAudit]) -> float | None:
-    """Evidence that the draws of several episodes together are another model's.
+    """Joint evidence from several episodes that another model sampled the tokens.
 
     Args:
-        audits: Any of one model; those of greedy decoding say nothing here.
+        audits: Audits of one model; those with greedy decoding are ignored.
 
     Returns:
-        Nats, against `EVIDENCE`; None without draws.
+        Nats, to compare with `EVIDENCE`; None if nothing was sampled.
     """
     drawn = [audit.bets for audit in audits if audit.bets]
     if not drawn:
@@ -126,10 +127,10 @@ def evidence_of(audits: Sequence[EpisodeAudit]) -> float | None:
 
 
 def too_many_unscored(audits: Sequence[EpisodeAudit]) -> bool:
-    """Whether more turns than honest records have could not be scored: a lie about their lengths.
+    """Whether more turns are unscored than in honest records, which means that lengths are false.
 
     Args:
-        audits: Any of one model.
+        audits: Audits of one model.
     """
     unscored = sum(audit.unscored for audit in audits)
     return unscored > MOST_UNSCORED * sum(audit.turns for audit in audits) + 1
@@ -138,14 +139,14 @@ def too_many_unscored(audits: Sequence[EpisodeAudit]) -> bool:
 def audit_run(
     run: ReadRun, model: "PreTrainedModel", chat: Chat, episodes: int, seed: int = 0
 ) -> Iterator[EpisodeAudit]:
-    """Score some episodes of a run.
+    """Score a random sample of a run's episodes.
 
     Args:
-        run: What was sent.
+        run: The submitted run.
         model: The named weights.
         chat: Their tokenizer and template.
-        episodes: How many; chosen at random.
-        seed: Of the choice.
+        episodes: Number of episodes.
+        seed: Seed of the sample.
 
     Raises:
         UserError: The run shows images, and the model cannot read them.
@@ -182,12 +183,12 @@ def _parts(
     context: int,
     variables: Mapping[str, Any],
 ) -> tuple[list[TokenPart], bool]:
-    """The whole episode where it is one sequence, else each turn whose tokens are known.
+    """The whole episode if it is one sequence, else each turn whose tokens are known.
 
-    What is longer than the model's context was not written by it.
+    Parts longer than the model's context are excluded, as the model cannot have written them.
 
     Returns:
-        What is scored, and whether its tokens are those of the recorded prompts and responses.
+        The parts to score, and whether their tokens match the recorded prompts and responses.
     """
     views = [replay.start, *(step.view for step in replay.steps)]
     shown = [list(view.messages) for view in views if view is not None][: len(record.turns)]
@@ -211,14 +212,14 @@ def _is_of_its_text(
     chat: Chat,
     variables: Mapping[str, Any],
 ) -> bool:
-    """Whether a sequence's tokens are the conversation that was shown and the responses in it.
+    """Whether a sequence's tokens match the prompts shown and the responses.
 
-    Texts are compared: a server may have split the same prompt into other tokens.
+    This compares texts, because a server may have tokenized the same prompt differently.
     """
     ids, written = sequence.token_ids, sequence.written
     if not len(written) == len(record.turns) == len(shown) or written[-1][1] != len(ids):
         return False
-    if max(ids) >= len(chat.tokenizer):  # decoding would pass over it
+    if max(ids) >= len(chat.tokenizer):  # decoding would skip it
         return False
     prompt = chat.render(shown[0], variables)
     for turn, ((start, stop), turned) in enumerate(zip(written, record.turns, strict=True)):
@@ -227,7 +228,7 @@ def _is_of_its_text(
             return False
         if turn + 1 == len(written):
             return drawn == turned.response
-        # The conversation keeps the beginning of a response; a cut may be within a character.
+        # The conversation keeps the beginning of a response, possibly cut within a character.
         begun = turned.response.startswith(drawn.rstrip("\ufffd"))
         if not begun or not drawn.startswith(text_of(shown[turn + 1][-2]).rstrip("\ufffd")):
             return False
@@ -243,7 +244,7 @@ def _sequence_part(record: EpisodeRecord, sequence: SequenceRecord) -> TokenPart
     for (start, stop), turn in zip(sequence.written, record.turns, strict=False):
         here = slice(len(chosen), len(chosen) + stop - start)
         chosen += range(start, stop)
-        # Of what the conversation did not keep, the tokens are not known.
+        # The tokens that the conversation did not keep are unknown.
         if turn.log_prob is not None and turn.response_tokens == stop - start:
             stated.append((here, turn.log_prob))
     return TokenPart(list(sequence.token_ids), chosen, tuple(stated))
@@ -252,7 +253,7 @@ def _sequence_part(record: EpisodeRecord, sequence: SequenceRecord) -> TokenPart
 def _turn_part(
     prompt: list[int], prompt_images: PromptImages | None, turn: TurnRecord, chat: Chat
 ) -> TokenPart | None:
-    """One turn; None if its text was drawn as other tokens than those that it is encoded to."""
+    """One turn; None if its text encodes to another number of tokens than were sampled."""
     text = turn.response.removeprefix(chat.opened(prompt))
     response = chat.tokenizer.encode(text, add_special_tokens=False)
     stops = sorted(chat.stop_ids) if turn.finish_reason == "stop" else []
@@ -293,10 +294,10 @@ def _audit(
 
 
 def _off(log_probs: torch.Tensor, ends: torch.Tensor, stated: float) -> float:
-    """Nats per token that the stated log-probability of a response is off.
+    """Error of the stated log-probability of a response, in nats per token.
 
-    Servers differ in whether they give that of the token that ended it, and of several it is not
-    recorded which it was: the closest reading counts.
+    Servers differ in whether they include the stop token, and records do not say which of several
+    stop tokens it was, so the closest reading counts.
     """
     total = float(log_probs.sum())
     readings = [total, total - float(log_probs[-1:].sum())]

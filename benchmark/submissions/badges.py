@@ -1,4 +1,4 @@
-"""Badges: what is proven about a submission, computed, plus reruns by maintainers."""
+"""Badges: computed facts that are proven about a submission, and reruns by maintainers."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,21 +10,20 @@ from benchmark.submissions.reading.reruns import Rerun, Reruns, last_of, reruns_
 
 @dataclass(frozen=True, slots=True)
 class Badges:
-    """What can be said of a submission.
+    """The badges of a submission.
 
     Attributes:
-        replayed: Every episode was executed again and holds; who chose the actions is not proven.
-        stability: `logs`: raw training logs were sent, and stability is computed from their
-            validations; `foreign logs`: likewise from logs of another trainer, which nothing ties
-            to the panels that were played; `none`: there are none. A log says what its author says.
-        init: `fixed`: it is a registered init with a pinned hash, or was trained from one, as its
-            authors declare; `open`: from something else; null for a policy.
-        rerun: Maintainers have played the checkpoints again and got the same within the interval,
-            the last time that they did.
-        retrained: Updates that maintainers have trained again, the first of every seed, with the
-            same numbers; 0 if none. Who chose the evaluated actions is not proven.
-        contradicted: Maintainers have played the checkpoints again and got something else, the
-            last time that they did.
+        replayed: Whether every episode was replayed and holds. Who chose the actions is not proven.
+        stability: `logs`: stability is computed from the validations in raw training logs;
+            `foreign logs`: from logs of another trainer, which nothing ties to the evaluated
+            panels; `none`: there are no logs. Logs are not proven: they contain what authors write.
+        init: `fixed`: the weights are a registered init with a pinned hash, or were trained from
+            one, as the authors declare; `open`: from something else; null for a policy.
+        rerun: Whether maintainers' last rerun of the checkpoints gave the same results within the
+            interval.
+        retrained: Number of first updates that maintainers have trained again, for every seed, with
+            the same numbers; 0 if none. Who chose the evaluated actions is not proven.
+        contradicted: Whether maintainers' last rerun of the checkpoints gave different results.
     """
 
     replayed: bool
@@ -36,14 +35,14 @@ class Badges:
 
 
 def badges_of(verdict: CheckResult, reruns: Reruns) -> Badges:
-    """The badges of a submission that was checked.
+    """Compute the badges of a checked submission.
 
     Args:
-        verdict: Of the check.
-        reruns: What maintainers have repeated, by folder name (`read_reruns`).
+        verdict: Result of the check.
+        reruns: Maintainers' reruns, by folder name (`read_reruns`).
 
     Raises:
-        ValueError: It was not accepted: there are no badges.
+        ValueError: It was not accepted, so there are no badges.
     """
     entry = verdict.entry
     if entry is None or not verdict.accepted:
@@ -68,7 +67,7 @@ def badges_of(verdict: CheckResult, reruns: Reruns) -> Badges:
 
 
 def _updates(rerun: Rerun | None) -> int:
-    """How many updates were trained again; 0 if none were, or they do not hold."""
+    """Number of updates trained again; 0 if there are none, or if they differ from the log."""
     if rerun is None or rerun.sample is None or not rerun.holds:
         return 0
     return rerun.sample.count
@@ -82,5 +81,5 @@ def _stability(entry: Entry) -> Literal["logs", "foreign logs", "none"]:
 
 
 def _is_judged(point: ReadCheckpoint) -> bool:
-    """Whether there is a log to compute stability from; the check has seen that it is whole."""
+    """Whether there is a log to compute stability from; the check ensures that it is complete."""
     return point.log is not None and bool(point.log.validations)

@@ -30,16 +30,16 @@ from tasks.errors import UserError, os_error_as
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What a check has found.
+    """The result of a check.
 
     Attributes:
         folder: The submission's folder.
-        findings: Objections; none means that it is accepted.
+        findings: Objections; the submission is accepted if there are none.
         entry: The submission; None if it could not be read.
-        replayed: Episodes that were executed again.
-        doubts: Turns that a replay could neither confirm nor refute.
+        replayed: Number of replayed episodes.
+        doubts: Number of turns that a replay could neither confirm nor refute.
         peers: The submissions that it was compared with.
-        notes: What was left out, each on one line: entries that could not be compared with, models
+        notes: Omissions, one line each, such as entries that could not be compared with and models
             that could not be looked up.
     """
 
@@ -53,12 +53,12 @@ class CheckResult:
 
     @property
     def accepted(self) -> bool:
-        """Whether there is nothing to object to."""
+        """Whether there are no objections."""
         return not self.findings
 
     @property
     def waits(self) -> bool:
-        """Whether a rerun by maintainers is all that is missing."""
+        """Whether only a rerun by maintainers is missing."""
         return bool(self.findings) and all(each.until_rerun for each in self.findings)
 
 
@@ -72,7 +72,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     check_copies,
     check_hub,
 )
-"""What is checked of an entry that could be read, in this order."""
+"""The checks of an entry that could be read, in order."""
 
 
 def check_submission(
@@ -82,17 +82,17 @@ def check_submission(
     head: str = "HEAD",
     repository: Path | None = None,
 ) -> CheckResult:
-    """Check a submission, all of it.
+    """Run all checks on a submission.
 
     Args:
         folder: Its folder. Nothing in it is trusted.
-        context: What it is checked with; of one submission.
-        base: Commit or branch that a pull request goes to; None to leave out what it changes.
+        context: Context of the checks, for one submission only.
+        base: Target commit or branch of a pull request; None to skip the check of its changes.
         head: Last commit of the pull request.
-        repository: Root of a clone with both; None for the clone that the folder lies in.
+        repository: Root of a clone with both; None for the clone that contains the folder.
 
     Raises:
-        UserError: The check itself cannot be made (a task's data is not here, git fails).
+        UserError: The check cannot be run (a task's data is missing, git fails).
     """
     findings: list[Finding] = []
     entry = None
@@ -101,7 +101,7 @@ def check_submission(
     except Rejected as rejected:
         findings.append(rejected.finding)
     if base is not None:
-        # Before anything is replayed: changes to other files are reported immediately.
+        # Before any replay, so that changes to other files are reported immediately.
         findings += attempt(findings, check_changes, folder, base, head, repository) or []
     if entry is not None:
         for check in CHECKS:
@@ -119,7 +119,7 @@ def check_submission(
 
 
 def read_accepted(folder: Path) -> Entry:
-    """Read a submission that was accepted before, without replaying it.
+    """Read a previously accepted submission, without replaying it.
 
     Raises:
         UserError: It cannot be read.
@@ -138,14 +138,14 @@ def read_accepted(folder: Path) -> Entry:
 def read_others(
     submissions: Path, folder: Path | None = None
 ) -> Iterator[AcceptedEntry | UnreadableEntry]:
-    """Read the submissions of a folder, one when it is asked for.
+    """Read the submissions of a folder lazily.
 
-    An author who takes back what an entry needs must not stop everybody else's submissions: what
-    cannot be read is named, and the others are compared.
+    Unreadable submissions are named, and the others are still compared, so that an author who
+    withdraws files of an entry cannot block everybody else's submissions.
 
     Args:
         submissions: The folder of submissions.
-        folder: One that is not meant.
+        folder: A submission to skip.
 
     Raises:
         UserError: The folder cannot be listed.
@@ -165,10 +165,10 @@ def read_others(
 
 
 def _read(folder: Path, findings: list[Finding]) -> Entry | None:
-    """Read a folder as far as it can be trusted.
+    """Read a folder, and stop at the first fault that makes the rest meaningless.
 
     Raises:
-        Rejected: It is not worth reading on.
+        Rejected: There is such a fault.
     """
     try:
         there = list_files(folder)

@@ -1,6 +1,6 @@
-"""A first `about.yaml`: what runs and logs say is filled in, the rest is marked.
+"""Drafts an `about.yaml`: fields known from runs and logs are filled in, the others marked.
 
-What only people can say stands there as the example's text or as null, which `submit prepare`
+Fields that only authors can fill in contain the example's text or null, which `submit prepare`
 rejects, so that nothing is declared by mistake.
 """
 
@@ -16,15 +16,15 @@ from tasks.texts import on_one_line
 
 FILL_IN: Final = "fill in"
 _WIDE: Final = 10**6
-"""Columns: no value is wrapped."""
+"""Line width in columns, large enough that no value is wrapped."""
 
 
 def draft(parts: Sequence[RunUpload], kind: Kind, shipped: Mapping[str, int]) -> str:
     """The text of the file.
 
     Args:
-        parts: What is to be sent.
-        kind: Of the method, as the runs say.
+        parts: The checkpoints to submit.
+        kind: Kind of the method, according to the runs.
         shipped: Number of weights of the shipped inits, by name.
 
     Returns:
@@ -55,7 +55,7 @@ def draft(parts: Sequence[RunUpload], kind: Kind, shipped: Mapping[str, int]) ->
 def _weights(
     parts: Sequence[RunUpload], kind: Kind, init: ModelIdentity | None, shipped: Mapping[str, int]
 ) -> Iterator[str]:
-    """What is asked of everything that has weights."""
+    """The fields that everything with weights needs."""
     known = init is not None and init.kind == "init"
     if init is not None and known:
         yield _line("base_model", init.name, "from the registry")
@@ -83,7 +83,7 @@ def _weights(
 
 
 def _init(parts: Sequence[RunUpload], kind: Kind) -> ModelIdentity | None:
-    """What the weights are or were trained from; None if the logs do not agree or are not there."""
+    """The init that the weights are or were trained from; None if logs are missing or disagree."""
     if kind == "init":
         return parts[0].model
     found = {part.log.start.init for part in parts if part.log is not None}
@@ -93,7 +93,7 @@ def _init(parts: Sequence[RunUpload], kind: Kind) -> ModelIdentity | None:
 def _parameters(
     parts: Sequence[RunUpload], init: ModelIdentity | None, shipped: Mapping[str, int]
 ) -> int | None:
-    """Number of weights: the shipped init's, or that of a checkpoint beside its log."""
+    """Number of weights, from the shipped init or from a checkpoint beside its log."""
     if init is not None and init.kind == "init" and init.name in shipped:
         return shipped[init.name]
     logs = [part.log.path.parent for part in parts if part.log is not None]
@@ -102,7 +102,7 @@ def _parameters(
 
 
 def _of(part: RunUpload) -> str:
-    """What was found of one checkpoint, on one line."""
+    """What was found for one checkpoint, on one line."""
     found = [f"{run.path.name} ({_day(run.manifest.created)})" for run in part.runs]
     if part.log is not None:
         start = part.log.start
@@ -113,7 +113,7 @@ def _of(part: RunUpload) -> str:
 
 
 def _latest(parts: Sequence[RunUpload]) -> str:
-    """The day before which the runs could not be sent."""
+    """The earliest day on which the runs can be submitted."""
     days = [_day(run.manifest.created) for part in parts for run in part.runs]
     days += [_day(part.log.start.created) for part in parts if part.log is not None]
     return max(days)

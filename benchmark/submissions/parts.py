@@ -1,4 +1,4 @@
-"""Sorts runs and training logs into the checkpoints that a submission consists of."""
+"""Groups runs and training logs into the checkpoints of a submission."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from benchmark.stability.runs import run_stability
 from tasks.errors import UserError, suggestion
 
 CHECKPOINTS: Final = ("best", "last")
-"""Folders that the trainer writes beside its log."""
+"""Checkpoint folders that the trainer writes beside its log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A run that is to be sent."""
+    """A run to submit."""
 
     path: Path
     manifest: Manifest
@@ -29,15 +29,15 @@ class Played:
 
 @dataclass(frozen=True, slots=True)
 class RunUpload:
-    """A checkpoint that is to be sent.
+    """A checkpoint to submit.
 
     Attributes:
-        seed: Of its training.
+        seed: Seed of its training.
         model: Its weights.
-        runs: What it has played.
-        log: Of its training, if there is one.
-        foreign: Another trainer's in its place.
-        meanings: What fields of that mean, `NAME=FIELD`.
+        runs: Its runs.
+        log: Log of its training, if there is one.
+        foreign: Log of another trainer instead, if there is one.
+        meanings: Meanings of fields in that log, `NAME=FIELD`.
     """
 
     seed: int
@@ -54,22 +54,22 @@ def parts_of(
     seeds: Sequence[int] | None = None,
     meanings: Sequence[str] = (),
 ) -> list[RunUpload]:
-    """Sort runs by the weights that played them, and give each its log.
+    """Group runs by the weights that played them, and match each group with its log.
 
-    A log that lies beside its training's checkpoints goes with the weights that are among them.
-    What lies alone is given in the order of the first runs of the checkpoints that are left.
+    A log beside its training's checkpoints is matched with the weights among them. Other logs must
+    be in the order of the remaining checkpoints' first runs.
 
     Args:
         runs: Run folders.
         logs: Training logs or folders with one; one for each checkpoint, or none.
-        seeds: Seeds of training in the order of the checkpoints' first runs, where no log says
-            them. What comes from one checkpoint alone has seed 0 without it.
-        meanings: What fields of other trainers' logs mean, `NAME=FIELD`.
+        seeds: Training seeds in the order of the checkpoints' first runs, if no log contains them.
+            Without it, a single checkpoint has seed 0.
+        meanings: Meanings of fields in other trainers' logs, `NAME=FIELD`.
 
     Raises:
-        UserError: A run or log cannot be read, a run was played with --limit, logs or seeds are
-            not as many as checkpoints or belong to none, or nothing says which seeds several
-            checkpoints have.
+        UserError: A run or log cannot be read, a run was played with --limit, the number of logs or
+            seeds is not that of the checkpoints, a log belongs to no checkpoint, or the seeds of
+            several checkpoints are unknown.
     """
     played: dict[str, list[Played]] = {}
     for path in runs:
@@ -104,7 +104,7 @@ def parts_of(
 
 
 def _found(path: Path) -> Found:
-    """The training log that a path means.
+    """Find the training log at a path.
 
     Raises:
         UserError: There is none.
@@ -114,14 +114,14 @@ def _found(path: Path) -> Found:
     except UserError:
         if path.is_dir():
             raise
-        return Found("arlarena-bench", (find_log(path),))  # its reader says what is wrong
+        return Found("arlarena-bench", (find_log(path),))  # its reader reports what is wrong
 
 
 def _check_foreign(logs: Sequence[Found], count: int, own: Mapping[str, Meaning]) -> None:
-    """Check that logs of another trainer can be sent, before anything is written.
+    """Check that logs of another trainer can be submitted, before anything is written.
 
     Raises:
-        UserError: They are of several trainers, too many or too few, or one cannot be read or
+        UserError: They come from several trainers, their number is wrong, or one cannot be read or
             has no validation success.
     """
     kinds = sorted({log.format for log in logs})
@@ -154,7 +154,7 @@ def _check_foreign(logs: Sequence[Found], count: int, own: Mapping[str, Meaning]
 
 
 def _paired(logs: Sequence[Path], groups: Sequence[Sequence[Played]]) -> list[TrainingLog]:
-    """The logs in the order of the checkpoints that they belong to; none if there are none."""
+    """The logs in the order of their checkpoints; empty if there are none."""
     if not logs:
         return []
     if len(logs) != len(groups):
@@ -179,10 +179,10 @@ def _paired(logs: Sequence[Path], groups: Sequence[Sequence[Played]]) -> list[Tr
 
 
 def _place(log: Path, groups: Sequence[Sequence[Played]]) -> int | None:
-    """Number of the checkpoint that a log lies beside; None if it lies beside none at all.
+    """Index of the checkpoint beside a log; None if there are no checkpoints beside it.
 
     Raises:
-        UserError: Those beside it have not played, or two of them have.
+        UserError: None of the checkpoints beside it has a run, or two of them have.
     """
     folders = [log.parent / name for name in CHECKPOINTS]
     beside = [folder for folder in folders if any(folder.glob("*.safetensors"))]
@@ -208,7 +208,7 @@ def _seeds(logged: Sequence[int], told: Sequence[int] | None, count: int) -> Seq
     """The seed of every checkpoint.
 
     Raises:
-        UserError: Nothing says them, or two things that differ do.
+        UserError: The seeds are unknown, or two sources contradict each other.
     """
     if told is not None and len(told) != count:
         raise UserError(f"--seeds has {len(told)} seeds, but there are {count} checkpoints")

@@ -36,10 +36,10 @@ TEMPLATE = Path(__file__).with_name("README.template.md")
 
 
 class NotAccepted(Exception):
-    """What was made would not be accepted, and is not there.
+    """The prepared submission would not be accepted, so it was not kept.
 
     Attributes:
-        findings: Why.
+        findings: The objections.
     """
 
     def __init__(self, findings: Sequence[Finding]) -> None:
@@ -56,14 +56,14 @@ def prepare(
     """Write a submission's folder.
 
     Args:
-        parts: What is sent.
-        about: The fields of `submission.json` that people write.
-        folder: Where to; must not exist.
-        judge: Looks at the folder before it is left behind.
+        parts: The checkpoints to submit.
+        about: The fields of `submission.json` that authors write.
+        folder: The new folder; must not exist.
+        judge: Checks the folder before it is put in place.
 
     Raises:
-        UserError: The folder is there or has no such name, a log is too long, or a field is wrong.
-        NotAccepted: The judge objects; nothing is left behind.
+        UserError: The folder exists or its name is invalid, a log is too long, or a field is wrong.
+        NotAccepted: The judge objects, so nothing is left behind.
     """
     if not FOLDER_NAME.fullmatch(folder.name):
         raise UserError(f"{folder.name!r}: a submission's folder must be named <yyyymmdd>_<name>")
@@ -107,7 +107,7 @@ def prepare(
 
 
 def _foreign_files(part: RunUpload) -> dict[str, tuple[bytes, int | None]]:
-    """The log of another trainer as it is stored: as it was written, compressed."""
+    """The log of another trainer as stored: unchanged but compressed."""
     paths = part.foreign.files if part.foreign else ()
     stored: dict[str, tuple[bytes, int | None]] = {}
     for number, path in enumerate(paths):
@@ -118,9 +118,10 @@ def _foreign_files(part: RunUpload) -> dict[str, tuple[bytes, int | None]]:
 
 
 def _commands(parts: Sequence[RunUpload], entry: str) -> list[str]:
-    """The commands that play all checkpoints again, as the README prints them.
+    """The commands that play all checkpoints again, for the README.
 
-    Those of training runs depend on the scales of the version that prints them; a README stays.
+    Training commands are not included: they depend on the scales of the installed version, while
+    the README does not change.
     """
     out = reproduction_folder(entry)
     found: list[str] = []
@@ -131,7 +132,7 @@ def _commands(parts: Sequence[RunUpload], entry: str) -> list[str]:
 
 
 def _run_files(run: Played) -> dict[str, tuple[bytes, int | None]]:
-    """The files of a run with the sizes of what is compressed in them."""
+    """The files of a run with their uncompressed sizes."""
     lines = [record.model_dump_json().encode() + b"\n" for record in run.records]
     content = b"".join(lines)
     summary = summarize(run.manifest, run.records)
@@ -143,9 +144,9 @@ def _run_files(run: Played) -> dict[str, tuple[bytes, int | None]]:
 
 
 def _manifest(manifest: Manifest) -> Manifest:
-    """A run's manifest whose command begins as everybody types it.
+    """A run's manifest in which the command begins as users type it.
 
-    Runs of earlier versions recorded the name of the file that Python was given.
+    Earlier versions recorded the path of the script that Python ran.
     """
     _, *words = manifest.command or (PROGRAM,)
     model = _stated(manifest.model)
@@ -153,7 +154,7 @@ def _manifest(manifest: Manifest) -> Manifest:
 
 
 def _stated(model: ModelIdentity) -> ModelIdentity:
-    """A model as a submission names it: of the hub by its commit alone."""
+    """A model as a submission names it: hub models by commit only."""
     return model.model_copy(update={"sha256": None}) if model.kind == "hub" else model
 
 
@@ -165,7 +166,7 @@ def _write(
     again: str,
     judge: Callable[[Path], Sequence[Finding]] | None,
 ) -> Submission:
-    """Write everything, or nothing."""
+    """Write everything or nothing."""
     listed = [
         {
             "path": name,
@@ -187,7 +188,7 @@ def _write(
     stated = (submission.model_dump_json(indent=2) + "\n").encode()
     contents = {name: content for name, (content, _) in files.items()}
     around = folder.with_name(f".{folder.name}.new")
-    # The judge goes by the folder's own name.
+    # The judge needs the folder's final name.
     fresh = around / folder.name
     try:
         if folder.exists():
@@ -206,7 +207,7 @@ def _write(
 
 
 def _readme(submission: Submission, folder: str, commands: Sequence[str], again: str) -> str:
-    """The folder's README, from what `submission.json` says."""
+    """The folder's README, from `submission.json`."""
     method, data, init = submission.method, submission.training_data, submission.init
     return Template(TEMPLATE.read_text("utf-8")).substitute(
         name=submission.name,

@@ -36,11 +36,11 @@ REPORT_VERSION = 1
 ALONE: Final = "Nothing to compare with yet."
 NO_LOGS: Final = "No training logs, so no stability metrics."
 _MAX_COMMENT = 60_000
-"""Characters; GitHub takes 65,536."""
+"""Maximum number of characters; GitHub accepts 65,536."""
 
 
 def verdict_json(verdict: CheckResult, badges: Badges | None) -> str:
-    """The verdict for programs: sorted keys, one final line break."""
+    """The verdict as JSON, with sorted keys and one final line break."""
     content: dict[str, Any] = {
         "report_version": REPORT_VERSION,
         "submission": verdict.folder.name,
@@ -66,7 +66,7 @@ def verdict_json(verdict: CheckResult, badges: Badges | None) -> str:
         own, foreign = stability_of(verdict.entry), foreign_stability_of(verdict.entry)
         stability = own or foreign
         columns = stability.columns if stability else {}
-        # JSON has no infinity, which is what stands for an overflow.
+        # JSON has no infinity, which represents an overflow.
         infinite = [n for n, value in columns.items() if value is not None and math.isinf(value)]
         content["stability_infinite"] = infinite
         if stability:
@@ -82,12 +82,12 @@ def _panel_json(result: PanelResult) -> dict[str, Any]:
 def comment(
     verdict: CheckResult, badges: Badges | None, compared: Sequence[ComparedEntry] = ()
 ) -> str:
-    """The verdict as Markdown, with nothing of the submission but escaped text.
+    """The verdict as Markdown, with all text of the submission escaped.
 
     Args:
-        verdict: Of the check.
-        badges: Of an accepted submission.
-        compared: What it is compared with.
+        verdict: Result of the check.
+        badges: Badges of an accepted submission.
+        compared: Entries that it is compared with.
     """
     lines = _title(verdict.folder.name)
     if not verdict.accepted:
@@ -128,7 +128,7 @@ def comment(
 
 
 def rejection(verdict: CheckResult) -> str:
-    """What is said first of a submission that is not accepted."""
+    """The first sentence on a submission that is not accepted."""
     if verdict.waits:
         return (
             "Waiting for a rerun, the only thing that is missing: maintainers start the workflow "
@@ -139,11 +139,11 @@ def rejection(verdict: CheckResult) -> str:
 
 
 def no_verdict(name: str, reason: str) -> str:
-    """What is said as Markdown where the check could not be made.
+    """The comment, as Markdown, if the check could not be run.
 
     Args:
-        name: The folder's name; empty where it is not known.
-        reason: Why.
+        name: The folder's name; empty if it is unknown.
+        reason: The reason.
     """
     lines = _title(name)
     lines += ["The check could not be completed, so there is no verdict:", "", escaped(reason)]
@@ -155,7 +155,7 @@ def _title(name: str) -> list[str]:
 
 
 def _notes(verdict: CheckResult) -> list[str]:
-    """What was left out of the check."""
+    """The check's omissions."""
     if not verdict.notes:
         return []
     return [
@@ -184,23 +184,23 @@ def _stability(entry: Entry) -> list[str]:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """A table of Markdown; what is foreign in it has been escaped."""
+    """A Markdown table; untrusted text must already be escaped."""
     rule = "| --- " * len(head) + "|"
     return [f"| {' | '.join(head)} |", rule, *(f"| {' | '.join(row)} |" for row in rows)]
 
 
 def escaped(text: str) -> str:
-    """Foreign text in a cell of a Markdown table: seen as it is, whatever it holds.
+    """Untrusted text for a cell of a Markdown table, shown verbatim.
 
-    Entities keep it from being Markdown or HTML, and the element from being a mention of a person,
-    an issue or a commit, which are looked for in the text that comes out.
+    Entities prevent Markdown and HTML. The element prevents mentions of people, issues or commits,
+    which GitHub looks for in the rendered text.
     """
     safe = "".join(c if c.isalnum() or c == " " else f"&#{ord(c)};" for c in printable(text))
     return f"<code>{safe}</code>" if safe else ""
 
 
 def code(text: str) -> str:
-    """Foreign text between backticks."""
+    """Untrusted text between backticks."""
     return printable(text).replace("`", "U+0060")
 
 

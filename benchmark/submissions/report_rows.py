@@ -1,4 +1,4 @@
-"""What a report says of a submission, as rows of text."""
+"""The content of a report on a submission, as rows of text."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ from benchmark.submissions.reading.entry import Entry
 from tasks.texts import on_one_line
 
 COLUMNS = ("collapse_rate", "worst_seed", "max_drawdown", "retention", "mismatch_p95")
-"""What is shown of stability, by the names in `DEFINITIONS`."""
+"""Stability metrics in reports, by their names in `DEFINITIONS`."""
 PANEL_HEAD: Final = ("panel", "success", "each seed", "valid format", "turns")
 TRAINING_HEAD: Final = ("seed", "updates", "validations", "the checkpoint agrees with")
 STABILITY_HEAD: Final = ("stability", "value", "what it is")
@@ -47,9 +47,9 @@ METHODS: Final = {
     "init": "an unchanged starting checkpoint",
     "trained": "trained checkpoints",
 }
-"""What `Method.kind` means."""
+"""Descriptions of the values of `Method.kind`."""
 MAX_UPDATES = 4
-"""Updates that are named where many validations are equal."""
+"""Maximum number of updates named if many validations are equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,9 @@ class ComparedEntry:
     """An accepted entry that a submission is compared with.
 
     Attributes:
-        what: What it is to the submission, such as its init.
+        what: Its relation to the submission, such as its init.
         peer: The entry.
-        panels: On which it is that.
+        panels: Panels for which the relation holds.
     """
 
     what: str
@@ -90,7 +90,7 @@ def compared_with(entry: Entry, others: Sequence[Peer]) -> list[ComparedEntry]:
 
 
 def head_rows(entry: Entry) -> list[tuple[str, str]]:
-    """What a submission says of itself: (field, text); texts are foreign, on one line."""
+    """What a submission declares, as (field, text); texts are untrusted and on one line."""
     said = entry.submission
     recipes = sorted({point.log.start.recipe for point in entry.checkpoints if point.log})
     logged = f"; its training logs say {', '.join(recipes)}" if recipes else ""
@@ -119,7 +119,7 @@ def head_rows(entry: Entry) -> list[tuple[str, str]]:
 
 
 def panel_rows(results: Mapping[PanelKey, PanelResult]) -> list[tuple[str, ...]]:
-    """The numbers of every panel, as `PANEL_HEAD` says."""
+    """The numbers of every panel, with columns as in `PANEL_HEAD`."""
     return [
         (
             "/".join(key),
@@ -133,7 +133,7 @@ def panel_rows(results: Mapping[PanelKey, PanelResult]) -> list[tuple[str, ...]]
 
 
 def training_rows(entry: Entry) -> list[tuple[str, ...]]:
-    """What is known of the making of every checkpoint, as `TRAINING_HEAD` says."""
+    """What is known about the training of every checkpoint, with columns as in `TRAINING_HEAD`."""
     rows: list[tuple[str, ...]] = []
     for point in entry.checkpoints:
         seed = str(point.checkpoint.seed)
@@ -153,7 +153,7 @@ def training_rows(entry: Entry) -> list[tuple[str, ...]]:
 
 
 def agreement_text(found: Agreement | None) -> str:
-    """With which validation of its training a checkpoint agrees."""
+    """Text on the training validations that a checkpoint agrees with."""
     if found is None:
         return "no validation to compare with"
     several = f"{' or '.join(f'{update:,}' for update in found.updates[:MAX_UPDATES])}"
@@ -168,7 +168,7 @@ def agreement_text(found: Agreement | None) -> str:
 
 
 def badges_text(badges: Badges) -> str:
-    """The badges in one line."""
+    """The badges on one line."""
     parts = ["replayed"] if badges.replayed else []
     parts.append(f"stability: {badges.stability}")
     parts += [f"init: {badges.init}"] if badges.init else []
@@ -183,10 +183,11 @@ def difference_rows(
     results: Mapping[PanelKey, PanelResult],
     compared: Sequence[ComparedEntry],
 ) -> list[tuple[str, str, str, str]]:
-    """Differences to others on the panels that both have played.
+    """Differences from other entries on the panels that both have played.
 
     Returns:
-        Panel, what the other is, its name (foreign), and the difference with its interval.
+        Panel, the other entry's relation, its name (untrusted), and the difference with its
+        interval.
     """
     return [
         ("/".join(key), other.what, on_one_line(other.peer.name), _difference(found))
@@ -205,12 +206,12 @@ def _difference(found: PairedDifference) -> str:
 
 
 def stability_head(entry: Entry) -> tuple[str, str, str]:
-    """The head of `stability_rows`: it says where numbers come from another trainer's logs."""
+    """The header of `stability_rows`, which tells if numbers come from another trainer's logs."""
     return FOREIGN_HEAD if any(point.foreign for point in entry.checkpoints) else STABILITY_HEAD
 
 
 def stability_rows(entry: Entry) -> list[tuple[str, str, str]]:
-    """The stability of the training runs, as `stability_head` says; empty without logs."""
+    """Stability of the training runs, with columns as in `stability_head`; empty without logs."""
     stability = stability_of(entry) or foreign_stability_of(entry)
     if stability is None:
         return []

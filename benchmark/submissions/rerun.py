@@ -1,14 +1,14 @@
-"""Playing a sample of an entry again: the evidence behind the badge `re-run`.
+"""Plays a sample of an entry again: the evidence behind the badge `re-run`.
 
-A replay says that actions earn their rewards, not who chose them. Whoever has the weights can ask
-them. A sample is drawn at random when the entry is there, played by the published weights under the
-entry's own protocol, and compared with the records.
-Of a run on a track, which repeats to the bit on a CPU with the same vector instructions, first
-updates can be trained again (`same_start`): that says nothing of who played, and is the badge
-`first updates trained again`.
+A replay verifies that actions earn their rewards, not who chose them. That takes the weights: a
+random sample, drawn after the entry was submitted, is played by the published weights under the
+entry's own protocol and compared with the records.
+Training runs on tracks are reproducible bit for bit on a CPU with the same vector instructions, so
+their first updates can be trained again (`same_start`). That does not show who played, and earns
+the badge `first updates trained again`.
 
-The record of it, with day, commit, sample and result, stands in `reruns.yaml`, which maintainers
-sign off by merging it. It says that these weights give these answers, not whose weights they are.
+The record of a rerun, with day, commit, sample and result, is in `reruns.yaml`; maintainers approve
+it by merging it. It states that these weights give these answers, not whose weights they are.
 """
 
 import random
@@ -56,10 +56,10 @@ class RerunOutcome:
     Attributes:
         run: The run.
         panel: Task and panel.
-        episodes: Recorded by the run on the panel.
+        episodes: Number of episodes that the run recorded on the panel.
         recorded: Records of the sample.
         played: The same episodes, played again.
-        greedy: Tokens were not drawn: the weights have one answer.
+        greedy: Whether decoding is greedy, so that the weights have only one answer.
     """
 
     run: str
@@ -71,7 +71,7 @@ class RerunOutcome:
 
     @property
     def equal(self) -> int:
-        """Episodes with the same answers."""
+        """Number of episodes with the same answers."""
         pairs = zip(self.recorded, self.played, strict=True)
         return sum(_answers(one) == _answers(other) for one, other in pairs)
 
@@ -85,7 +85,7 @@ class RerunOutcome:
 
     @property
     def sample(self) -> PanelSample:
-        """What is written down of it."""
+        """The record of it."""
         task, panel = self.panel
         return PanelSample(
             run=self.run,
@@ -99,9 +99,10 @@ class RerunOutcome:
 
 
 def differences(found: Sequence[RerunOutcome]) -> dict[tuple[str, str], Interval]:
-    """Success of what was played again minus that of the records, on each panel.
+    """Success in the rerun minus that in the records, on each panel.
 
-    All runs of a panel are one sample: of many small ones, each with its test, one fails by chance.
+    All runs of a panel are pooled: with a test for each of many small samples, some would fail by
+    chance.
     """
     pairs: dict[tuple[str, str], list[tuple[EpisodeRecord, EpisodeRecord]]] = {}
     for each in found:
@@ -113,7 +114,7 @@ def differences(found: Sequence[RerunOutcome]) -> dict[tuple[str, str], Interval
 
 
 def hold(found: Sequence[RerunOutcome]) -> bool:
-    """Whether these can be the weights: success is a tie on every panel, greedy answers equal."""
+    """Whether the weights may be the same: ties in success on every panel, equal greedy answers."""
     tied = all(ends.low <= 0 <= ends.high for ends in differences(found).values())
     return tied and all(
         each.equal >= EQUAL_PLAY * len(each.recorded) for each in found if each.greedy
@@ -121,12 +122,12 @@ def hold(found: Sequence[RerunOutcome]) -> bool:
 
 
 def new_nonce() -> str:
-    """What a sample is drawn from."""
+    """A new random nonce from which a sample is drawn."""
     return secrets.token_hex(16)
 
 
 def folder_of(root: Path, sha256: str) -> Path:
-    """The folder with the weights of a checkpoint: a published one, or one in it.
+    """Find the folder with a checkpoint's weights among published folders.
 
     Raises:
         UserError: None has this hash, or its model may not be loaded (`from_folder`).
@@ -134,7 +135,7 @@ def folder_of(root: Path, sha256: str) -> Path:
     folders = sorted({file.parent for file in root.rglob("*.safetensors")})
     for folder in folders:
         if folder_sha256(folder) == sha256:
-            from_folder(folder)  # as `eval` does with a folder that a user gives
+            from_folder(folder)  # as `eval` does with a user's folder
             return folder
     raise UserError(
         f"none of {counted(len(folders), 'folder')} with published weights has SHA-256 "
@@ -143,13 +144,13 @@ def folder_of(root: Path, sha256: str) -> Path:
 
 
 def drawn(run: ReadRun, nonce: str, count: int = EPISODES) -> dict[tuple[str, str], list[Key]]:
-    """The samples of a run, by task and panel: a copied panel does not hide among others.
+    """Draw the samples of a run, one per panel, so that a copied panel cannot hide among others.
 
     Args:
         run: The run.
-        nonce: Random text, drawn when the entry is there (`new_nonce`): of anything that its
-            author knows or can guess, its author could play the sample alone.
-        count: Episodes of a panel; all where it has fewer.
+        nonce: Random text, drawn after the entry was submitted (`new_nonce`). If authors could
+            guess it, they could play only the sample with their weights.
+        count: Number of episodes per panel; all if the panel has fewer.
     """
     samples = {}
     for panel in run.manifest.panels:
@@ -173,13 +174,13 @@ async def play_again(
 
     Args:
         run: The run.
-        engine: Of the weights; started.
-        keys: Which episodes, of one panel.
-        concurrency: Episodes in flight.
+        engine: A started engine with the weights.
+        keys: The episodes, all of one panel.
+        concurrency: Number of episodes in flight.
         env_processes: See `evaluate`.
 
     Raises:
-        UserError: A panel is not the installed one, or was played with a dangerous setting.
+        UserError: A panel differs from the installed one, or was played with a dangerous setting.
     """
     (protocol,) = (each for each in run.manifest.panels if (each.task, each.panel) == keys[0][:2])
     task, panel = installed_panel(protocol)
@@ -210,11 +211,11 @@ def same_start(theirs: TrainingLog, ours: TrainingLog, updates: int) -> str | No
 
     Args:
         theirs: The entry's log.
-        ours: That of the training that was begun again.
-        updates: How many are compared.
+        ours: The log of the new training.
+        updates: Number of updates to compare.
 
     Raises:
-        UserError: One of them has not as many.
+        UserError: One of them has fewer updates.
     """
     for log in (theirs, ours):
         if len(log.updates) < updates:
@@ -228,18 +229,18 @@ def add_rerun(
 ) -> Rerun:
     """Write the record of a rerun beside the submissions.
 
-    It takes the place of an older one of its kind if both hold, and of records of other content.
-    What does not hold stays: how often it was tried is part of the result.
+    It replaces an older record of its kind if both hold, and records of other content. Failed
+    reruns are kept, because the number of attempts is part of the result.
 
     Args:
         folder: The entry's folder.
-        by: Who answers for it.
-        day: When it was made.
-        sample: What was repeated, and what came out.
-        submissions: Where the record goes; by default the folder that the entry is in.
+        by: Person responsible for it.
+        day: Day of the rerun.
+        sample: What was repeated, and the result.
+        submissions: Folder for the record; by default the parent of the entry's folder.
 
     Raises:
-        UserError: The records that are there break their schema, or cannot be written.
+        UserError: The existing records break their schema, or the file cannot be written.
     """
     submissions = submissions or folder.parent
     known: Mapping[str, Sequence[Rerun]] = read_reruns(submissions)

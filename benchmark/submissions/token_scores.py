@@ -1,4 +1,4 @@
-"""Scores of response tokens under a model, with what rounding may change; see `audit.py`."""
+"""Scores response tokens under a model, with tolerance for rounding errors; see `audit.py`."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,19 +13,20 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 BETS = (0.125, 0.25, 0.5)
-"""The b of `audit.py`: large ones see a few impossible tokens, small ones many unlikely ones."""
-_ROWS = 128  # positions looked at at once: bounds the memory, moves no result
+"""Values of b in `audit.py`: large ones detect few impossible tokens, small ones many unlikely
+ones."""
+_ROWS = 128  # positions per batch: bounds memory and does not affect results
 
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """What other batches, data types and machines may change.
+    """Tolerance for other batches, data types and machines.
 
     Attributes:
-        gap: Nats that a token may be behind another one and count as equally likely.
-        mass: Probability that a nucleus may hold beyond its limit.
-        far: Share of an episode's tokens that may be none of those that could be chosen.
-        off: Nats per token that recorded log-probabilities may be off.
+        gap: Nats by which a token may be less likely than another and still count as a tie.
+        mass: Probability by which a nucleus may exceed its limit.
+        far: Maximum share of an episode's tokens that could not have been chosen.
+        off: Maximum error of recorded log-probabilities, in nats per token.
     """
 
     gap: float
@@ -35,22 +36,22 @@ class Tolerance:
 
 
 EXACT = Tolerance(gap=0.01, mass=0.001, far=0.0, off=0.001)
-"""Where records and audit are both of float32."""
+"""Tolerance if both records and audit are in float32."""
 ROUGH = Tolerance(gap=0.5, mass=0.02, far=0.01, off=0.05)
-"""Where one of them is not."""
+"""Tolerance if either is not in float32."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenPart:
-    """What is given to the model at once.
+    """Input of one forward pass.
 
     Attributes:
         ids: Token ids.
-        chosen: Positions whose tokens the model is said to have chosen.
-        stated: Responses whose log-probability is stated, each with the range of `chosen` that
-            holds its tokens.
-        ends: Tokens one of which ended the response after `ids`; nobody knows which.
-        prompt_images: The images in `ids`; None without any.
+        chosen: Positions of the tokens that the model supposedly chose.
+        stated: Stated log-probabilities of responses, each with the range of `chosen` that contains
+            the response's tokens.
+        ends: Candidates for the stop token after `ids`, if there are several.
+        prompt_images: The images in `ids`; None if there are none.
     """
 
     ids: list[int]
@@ -62,13 +63,13 @@ class TokenPart:
 
 @dataclass(frozen=True, slots=True)
 class TokenScores:
-    """What a part comes to.
+    """Scores of a part.
 
     Attributes:
-        log_probs: (n,) log-probabilities of the chosen tokens, untempered.
-        ends: (k,) those of the tokens that may have ended the response.
+        log_probs: (n,) log-probabilities of the chosen tokens at temperature 1.
+        ends: (k,) log-probabilities of the possible stop tokens.
         far: How many of the chosen tokens could not have been chosen.
-        bets: As of an episode.
+        bets: As in `EpisodeAudit`, for this part.
     """
 
     log_probs: torch.Tensor
@@ -83,10 +84,10 @@ def token_scores(
     """Score the chosen tokens of a part in one forward pass.
 
     Args:
-        part: What is given to the model.
+        part: Input of the model.
         model: The named weights.
         sampling: How tokens were chosen.
-        tolerance: What may differ.
+        tolerance: The tolerance.
     """
     tokens = torch.tensor([part.ids], device=model.device)
     begin = min(part.chosen, default=len(part.ids)) - 1
@@ -121,13 +122,13 @@ def token_scores(
 def excluded_tokens(
     likelier: torch.Tensor, shares: torch.Tensor, sampling: Sampling, tolerance: Tolerance
 ) -> torch.Tensor:
-    """(n,) whether a token could not have been chosen.
+    """(n,) whether each token could not have been chosen.
 
     Args:
-        likelier: (n, V) tokens that are clearly likelier than it.
+        likelier: (n, V) whether a token of the vocabulary is clearly likelier than the chosen one.
         shares: (n, V) probabilities of all tokens, at the protocol's temperature.
         sampling: How tokens were chosen.
-        tolerance: What may differ.
+        tolerance: The tolerance.
     """
     if sampling.temperature == 0:
         return likelier.any(-1)

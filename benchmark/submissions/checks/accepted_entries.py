@@ -1,7 +1,7 @@
 """Summary of an accepted submission, without its records.
 
-Enough to compare with it and to know a copy of it, in a few hundred bytes an episode: a check of
-many submissions reads each of them once.
+It takes a few hundred bytes per episode and suffices for comparisons and to recognize copies, so a
+check of many submissions reads each of them only once.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,10 +28,10 @@ from benchmark.submissions.training_logs.likeness import (
 )
 
 Traces = Mapping[EpisodeKey, tuple[int, ...]]
-"""Of each episode a hash of every answer that is not all but certain, with its place and the first
-digits of its log-probability; the same in one process alone."""
+"""By episode, hashes of the responses that are not almost certain, each with its turn and the
+leading digits of its log-probability; valid in one process only."""
 SURE = 1e-4
-"""Nats: what is more certain, any model may be as certain of."""
+"""Negative log-probability in nats below which a response may be equally certain in any model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class AcceptedRun:
     Attributes:
         path: Its folder in the submission.
         model: The model that it names.
-        traces: By episode.
-        plays: Of every episode; one that ended in an error is no other play, and hides none.
-        greedy: Task and panel of those on which tokens were not drawn.
+        traces: Hashes of responses by episode.
+        plays: Hashes of all episodes; those that ended in an error are never compared.
+        greedy: Task and panel of all greedily decoded panels.
     """
 
     path: str
@@ -54,7 +54,7 @@ class AcceptedRun:
 
     @classmethod
     def of(cls, run: ReadRun) -> "AcceptedRun":
-        """Keep what is needed of a run."""
+        """Summarize a run."""
         plays = {record.key: PlayHash.of(record) for record in run.records}
         greedy = frozenset(
             (panel.task, panel.panel)
@@ -65,13 +65,13 @@ class AcceptedRun:
 
     @property
     def parts(self) -> "tuple[AcceptedRun, ...]":
-        """The run and, of several panels, each: one's own plays on one do not hide copied ones."""
+        """The run and, if it has several, each panel, so that no panel can hide a copied one."""
         panels = sorted(self.panels)
         return (self,) if len(panels) < 2 else (self, *map(self._on, panels))
 
     @property
     def panels(self) -> set[tuple[str, str]]:
-        """Task and panel of what it has played."""
+        """Task and panel of all its episodes."""
         return {key[:2] for key in self.plays}
 
     def _on(self, panel: tuple[str, str]) -> "AcceptedRun":
@@ -81,12 +81,12 @@ class AcceptedRun:
 
 
 class AcceptedLog(NamedTuple):
-    """A training log.
+    """Summary of a training log.
 
     Attributes:
-        hashes: `all_hashes` of it.
+        hashes: Its `all_hashes`.
         updates: How many of its updates can be compared.
-        validations: `validated` of it; none of another trainer's.
+        validations: Its validations (`validated`); empty for another trainer's log.
         changes: How its numbers change from update to update.
     """
 
@@ -104,9 +104,9 @@ class AcceptedEntry:
         folder: Its folder.
         peer: Its names and results.
         models: The weights of its checkpoints.
-        runs: What was played.
-        logs: Its training logs by their paths.
-        starts: What it says of inits.
+        runs: Its runs.
+        logs: Its training logs by path.
+        starts: Its results of inits.
     """
 
     folder: Path
@@ -118,7 +118,7 @@ class AcceptedEntry:
 
     @classmethod
     def of(cls, entry: Entry) -> "AcceptedEntry":
-        """Keep what is needed of an entry."""
+        """Summarize an entry."""
         validations, changes = validations_of(entry), changes_of(entry)
         return cls(
             folder=entry.folder,
@@ -136,14 +136,14 @@ class AcceptedEntry:
 
 
 def traces_of(entry: Entry) -> dict[str, list[Hashes]]:
-    """What each training log of an entry says, of any trainer, by its path."""
+    """Hashes of the numbers in each of an entry's training logs, of any trainer, by path."""
     own = {str(p.log.path): traced(p.log) for p in entry.checkpoints if p.log is not None}
     foreign = [p.foreign.run for p in entry.checkpoints if p.foreign is not None]
     return own | {run.name: traced_curves(run) for run in foreign}
 
 
 def changes_of(entry: Entry) -> dict[str, Changes]:
-    """How the numbers of each of an entry's logs change, of any trainer, by its path."""
+    """How the numbers in each of an entry's training logs change, of any trainer, by path."""
     logs = [point.log for point in entry.checkpoints if point.log is not None]
     foreign = [p.foreign.run for p in entry.checkpoints if p.foreign is not None]
     own = {str(log.path): Changes.of_log(log) for log in logs}
@@ -151,13 +151,13 @@ def changes_of(entry: Entry) -> dict[str, Changes]:
 
 
 def validations_of(entry: Entry) -> dict[str, Validations]:
-    """The validations in each of an entry's logs by this project's trainer, by its path."""
+    """The validations in each of an entry's logs from this project's trainer, by path."""
     logs = [point.log for point in entry.checkpoints if point.log is not None]
     return {str(log.path): validated(log) for log in logs}
 
 
 def trace_of(answers: Iterable[tuple[str, float | None]]) -> tuple[int, ...]:
-    """Of an episode's answers, with their log-probabilities, what no other weights give."""
+    """Hashes of an episode's responses with log-probabilities that no other weights give."""
     return tuple(
         hash((number, answer, first_digits(log_prob)))
         for number, (answer, log_prob) in enumerate(answers)
@@ -166,7 +166,7 @@ def trace_of(answers: Iterable[tuple[str, float | None]]) -> tuple[int, ...]:
 
 
 def _traces(records: Sequence[EpisodeRecord]) -> dict[EpisodeKey, tuple[int, ...]]:
-    """Of episodes with answers that have log-probabilities."""
+    """Traces of all episodes that have any."""
     traces = {
         record.key: trace_of((turn.response, turn.log_prob) for turn in record.turns)
         for record in records
@@ -180,7 +180,7 @@ class UnreadableEntry:
 
     Attributes:
         folder: Name of its folder.
-        reason: Why.
+        reason: Why it cannot be read.
     """
 
     folder: str

@@ -1,4 +1,4 @@
-"""Checks a pull request's changes: a submission only adds its own folder."""
+"""Checks a pull request's changes: a submission may only add its own folder."""
 
 import errno
 import hashlib
@@ -18,30 +18,30 @@ from tasks.texts import on_one_line
 SUBMISSIONS: Final = "submissions"
 """The folder of all submissions, from a repository's root."""
 MAX_SHOWN: Final = 20
-"""Changes that are spelled out; the others are counted."""
+"""Maximum number of changes listed; the others are counted."""
 _OF_PATHS: Final = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
-"""Why a file cannot be written where it is the path's fault."""
+"""Errors in writing a file that are caused by its path."""
 
 
 def check_changes(
     folder: Path, base: str, head: str = "HEAD", repository: Path | None = None
 ) -> list[Finding]:
-    """Compare with the point at which the branch left the base, and the folder with its commit.
+    """Compare the branch with its merge base, and the folder on disk with the commit.
 
     Args:
-        folder: The submission's folder; of its path the name counts.
-        base: Commit or branch that a pull request goes to.
+        folder: The submission's folder, of which only the name is compared with paths.
+        base: Target commit or branch of a pull request.
         head: The pull request's commit.
-        repository: Root of a clone with both; None for the clone that the folder lies in.
+        repository: Root of a clone with both; None for the clone that contains the folder.
 
     Raises:
         Rejected: There are too many files.
-        UserError: git cannot say.
+        UserError: git fails.
     """
     clone = Repository.around(folder) if repository is None else Repository.at(repository)
     target, newest = clone.commit(base, "--base"), clone.commit(head, "--head")
     own = f"{SUBMISSIONS}/{folder.name}/"
-    # Somebody else may have used the name since the branch left.
+    # Somebody else may have used the name since the branch was created.
     taken = bool(clone.files(target, own.rstrip("/")))
     findings = []
     for change in changes_of(clone, target, newest):
@@ -65,15 +65,15 @@ def check_changes(
 
 
 def _shortened(findings: list[Finding], of: str, fix: str) -> list[Finding]:
-    """The first findings, and how many more there are."""
+    """The first findings, and the number of the others."""
     more = len(findings) - MAX_SHOWN
     return [*findings[:MAX_SHOWN], _found(f"{more} {of}", fix)] if more > 0 else findings
 
 
 def _uncommitted(folder: Path, blobs: Sequence[Blob]) -> Iterator[Finding]:
-    """Check that what was checked is what is sent: files on the disk are those of the commit.
+    """Check that the files on disk, which were checked, are those of the commit.
 
-    A folder that holds what no submission may hold is left alone: the check has said so.
+    A folder that is not a valid submission is skipped, since other findings report it.
     """
     try:
         there = list_files(folder)
@@ -85,7 +85,7 @@ def _uncommitted(folder: Path, blobs: Sequence[Blob]) -> Iterator[Finding]:
         yield _found(f"{SUBMISSIONS}/{folder.name} is not committed", "git add it, and commit")
         return
     start = f"{SUBMISSIONS}/{folder.name}/"
-    # That links and submodules may not be sent is said elsewhere.
+    # Links and submodules are reported elsewhere.
     committed = {blob.path.removeprefix(start): blob for blob in blobs if blob.mode in REGULAR}
     for name in sorted({*there, *committed}):
         blob = committed.get(name)
@@ -100,7 +100,7 @@ def _uncommitted(folder: Path, blobs: Sequence[Blob]) -> Iterator[Finding]:
 
 
 def _blob_name(path: Path, digits: int) -> str:
-    """What git calls a file's content; by SHA-256 in repositories with longer names.
+    """Git's name of a file's content: SHA-1, or SHA-256 in repositories with 64 digits.
 
     Raises:
         UserError: It cannot be read.
@@ -114,14 +114,14 @@ def _blob_name(path: Path, digits: int) -> str:
 
 
 def drafts_in(submissions: Path) -> dict[str, Path]:
-    """Submissions that the last commit around them does not have, by name.
+    """Submissions that are not in the last commit, by name.
 
     Args:
         submissions: The folder of submissions.
 
     Returns:
-        Nothing where git cannot say, as outside of a clone, or in another folder of one, where
-        copies of accepted entries may lie.
+        Their folders. Empty if git fails, as outside of a clone, or for a folder that is not named
+        `SUBMISSIONS`, which may contain copies of accepted entries.
     """
     if submissions.name != SUBMISSIONS or submissions.is_symlink():
         return {}
@@ -137,31 +137,31 @@ def drafts_in(submissions: Path) -> dict[str, Path]:
 
 
 def changes_of(clone: Repository, base: str, head: str) -> list[Change]:
-    """What a branch changes, whatever the base has become since.
+    """The changes of a branch relative to its merge base.
 
     Args:
-        clone: With both commits.
-        base: Hash of the commit that it goes to.
-        head: Hash of its last commit.
+        clone: A clone with both commits.
+        base: Hash of the target commit.
+        head: Hash of the branch's last commit.
 
     Raises:
         Rejected: There are too many files.
-        UserError: git cannot say.
+        UserError: git fails.
     """
     return clone.changes(clone.fork(base, head), head)
 
 
 def export_folder(clone: Repository, commit: str, name: str, to: Path) -> Path:
-    """Write a submission's folder as it was committed, byte for byte, without a checkout.
+    """Write a submission's folder as committed, byte for byte, without a checkout.
 
     Args:
-        clone: With the commit.
-        commit: Its hash.
+        clone: A clone with the commit.
+        commit: Hash of the commit.
         name: The folder's name.
-        to: A new folder of this name is made in it.
+        to: Parent folder, in which the folder is created.
 
     Raises:
-        Rejected: The commit has no such folder, or one that is too large or too deep, or holds
+        Rejected: The commit has no such folder, or the folder is too large, too deep, or contains
             anything but regular files.
         UserError: It cannot be written.
     """
@@ -189,7 +189,7 @@ def export_folder(clone: Repository, commit: str, name: str, to: Path) -> Path:
         place = folder.joinpath(*parts)
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
-            # A tree that names a path twice is nobody's honest work.
+            # No honest tree has a path twice.
             with place.open("xb") as file:
                 file.write(content)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""The context that every check gets besides the entry, and results besides findings."""
+"""The context that every check gets with the entry, and results other than findings."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -18,37 +18,39 @@ if TYPE_CHECKING:
     from benchmark.submissions.checks.results import Peer
 
 REPLAY_S: Final = 1200.0
-"""Twenty minutes: all panels of this project replay in one. CI gives a pull request sixty."""
+"""Time limit in seconds: 20 minutes. All panels of this project replay in one minute; CI gives a
+pull request 60."""
 MethodFault = Callable[[Track, Start], str | None]
-"""Says how the method of a log is not the one that its recipe's name stands for."""
+"""Returns how a log's method differs from the one that its recipe's name stands for, or None."""
 
 
 @dataclass(slots=True)
 class Context:
-    """What a submission is checked with.
+    """The context of a submission's checks.
 
     Attributes:
-        inits: SHA-256 of the registered inits by name, where it is pinned.
+        inits: SHA-256 of the registered inits by name, if pinned.
         others: Existing submissions, read one by one.
-        drafts: Folders of those that no commit has, by name: earlier attempts of the author's.
-        shipped: Number of weights of the inits that come with this project, by name.
+        drafts: Folders of uncommitted submissions, by name: the author's earlier attempts.
+        shipped: Number of weights of the shipped inits, by name.
         tracks: All tracks that a log can claim, by name.
-        method_fault: Looks at the method of logs on a track; None to leave it out.
-        rate_fault: Looks at their learning rate; None to leave it out, as for entries that were
-            accepted before a recipe was tuned.
+        method_fault: Checks the method of logs on a track; None to skip this.
+        rate_fault: Checks their learning rate; None to skip this, as for entries that were accepted
+            before a recipe was tuned.
         env_processes: See `replay_run`.
-        replay: Whether episodes are executed again, without which nothing is accepted.
-        replays: What is known of earlier replays; None to execute all.
-        reruns: What maintainers have repeated, by folder name (`read_reruns`).
-        replay_s: Seconds that the replay of a submission may take, sleeping programs included.
-        build_until: When all replays end, by `time.monotonic`, whatever they have come to.
-        unfinished: A replay was ended for `build_until`, which says nothing of the submission.
-        hub: Whether the hub is asked for the models that are named as its own.
-        sound: Whether no check before this one has found anything.
-        replayed: Episodes that were executed again.
-        doubts: Turns that a replay could neither confirm nor refute.
+        replay: Whether to replay episodes, without which nothing is accepted.
+        replays: Cache of earlier replays; None to replay everything.
+        reruns: Maintainers' reruns, by folder name (`read_reruns`).
+        replay_s: Time limit in seconds for the replay of a submission, including sleeping programs.
+        build_until: Time at which all replays are stopped, as `time.monotonic`.
+        unfinished: Whether a replay was stopped because of `build_until`, which does not count
+            against the submission.
+        hub: Whether to look up models on the hub.
+        sound: Whether no earlier check has found anything.
+        replayed: Number of replayed episodes.
+        doubts: Number of turns that a replay could neither confirm nor refute.
         peers: The submissions that it was compared with.
-        notes: What was left out, each on one line: entries that could not be compared with, models
+        notes: Omissions, one line each, such as entries that could not be compared with and models
             that could not be looked up.
     """
 
@@ -75,4 +77,4 @@ class Context:
 
 
 Check = Callable[[Entry, Context], Iterable[Finding]]
-"""A check: what it objects to in an entry."""
+"""A check: returns its objections to an entry."""

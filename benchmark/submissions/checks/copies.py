@@ -1,18 +1,18 @@
 """Checks that a submission, or a part of it, is not a copy of another one.
 
-Weights and policies play a panel once under a protocol, whatever an entry is called. Two
-models do not give a hundred answers log-probabilities with the same first digits, and they do not
-fail in the same way: whatever the numbers beside them say, records whose answers, actions or ends
-are those of another run, failures among them, are copies. Success alone proves nothing, as an easy
-level has one best solution. Short runs from one init may play alike as well: likeness with another
-entry is not an objection where maintainers have seen the weights give these answers, which says
-nothing of whose weights they are. Inits are public, and weights close to one play like it: a run is
-not compared with an earlier one of an init in this way. Answers of a policy need weights that
-anybody can load, or that maintainers have seen give them.
+Weights and policies may be entered once per panel and protocol, under any name. Two models do not
+give a hundred responses log-probabilities with the same leading digits, and they do not fail in the
+same way: regardless of the recorded numbers, records are copies if their responses, actions or
+final results are those of another run, including failures. Success alone proves nothing, as an easy
+level has only one best solution. Short training runs from one init may also play alike, so
+similarity to another entry is no objection if a rerun by maintainers has shown that the weights
+give these responses, which does not show whose weights they are. Inits are public, and weights
+close to an init play like it, so runs are not compared with an init's earlier run in this way.
+Responses of a policy require weights that anybody can load, or a rerun by maintainers.
 
 Two training runs do not have the same gradient norms either, nor norms that rise and fall together.
-Not detected are logs with noise of more than a few percent on most numbers, and copies that play
-more than a seventh of the failures, and a twentieth of the episodes, differently.
+Logs with noise of more than a few percent on most numbers are not detected, and neither are copies
+that play more than a seventh of the failures and a twentieth of the episodes differently.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -61,10 +61,10 @@ PLAY_AGAIN: Final = (
     "rerun decides (submissions/README.md, Copies)"
 )
 COPIED_SHARE = 0.5
-"""Of the episodes of a run: more than that with equal answers and log-probabilities are copies."""
+"""Share of a run's episodes with equal responses and log-probabilities above which it is a copy."""
 TAKEN_SHARE: Final = 0.1
-"""The same of a run that is already there: several entries could take it apart between them. In
-honest runs not one episode is so."""
+"""The same for an existing run, because several entries could split it between them. Honest runs
+have no such episodes."""
 
 
 def check_copies(entry: Entry, context: Context) -> list[Finding]:
@@ -77,7 +77,7 @@ def check_copies(entry: Entry, context: Context) -> list[Finding]:
     starts: list[KnownStart] = []
     for number, run in enumerate(mine):
         for earlier in mine[:number]:
-            # Seeds of an entry are runs of their own: noise on one's weights plays like it.
+            # Seeds must be independent: weights of another seed plus noise would play alike.
             findings += check_run(run, earlier, earlier.path)
             taken[run.path] |= _equal(run, earlier)
     for other in _compared(context):
@@ -97,7 +97,7 @@ def check_copies(entry: Entry, context: Context) -> list[Finding]:
             fix = f"remove your earlier {draft}"
             findings[before:] = [replace(finding, fix=fix) for finding in findings[before:]]
     for point in entry.checkpoints:
-        # Of more panels `check_logs` says that nobody reads them.
+        # `check_logs` reports logs with more panels.
         if point.log is not None and len(point.log.panels) <= MAX_PANELS:
             findings += check_begins(point, point.log, starts)
     named = {finding.file for finding in findings}
@@ -130,11 +130,11 @@ def _check_logs(
 
 
 def check_taken(run: AcceptedRun, taken: Collection[EpisodeKey]) -> Iterator[Finding]:
-    """Look for a run that was put together from episodes of several others.
+    """Look for a run that was assembled from episodes of several others.
 
     Args:
         run: The run.
-        taken: Its episodes with the answers and log-probabilities of any other run.
+        taken: Its episodes with the responses and log-probabilities of any other run.
     """
     for part in run.parts:
         found = part.traces.keys() & taken
@@ -154,10 +154,10 @@ def _check_order(
     other: AcceptedEntry,
     context: Context,
 ) -> Iterator[Finding]:
-    """Check that an entry which is dated before another one does not make a copy of that.
+    """Check that an entry with an earlier date does not turn an existing one into a copy.
 
-    Of two that are alike the board keeps the first by their folders' names, and so by the dates
-    that their authors give. What part of a run is equal depends on whose run it is.
+    Of two similar entries, the board keeps the first by folder name, so by the dates that authors
+    give. The equal share of a run depends on which run is the copy, so both directions are checked.
     """
     folder = other.peer.folder
     if entry.folder.name >= folder:
@@ -180,7 +180,7 @@ def _check_order(
 
 
 def _compared(context: Context) -> Iterator[AcceptedEntry]:
-    """Hand on the others one by one; of each only the results stay."""
+    """Yield the other entries one by one, and keep only the results of each."""
     for other in context.others:
         if isinstance(other, UnreadableEntry):
             context.notes.append(on_one_line(f"not compared with {other.folder}: {other.reason}"))
@@ -215,9 +215,9 @@ def _check_said(entry: Entry, other: AcceptedEntry) -> Iterator[Finding]:
 def _check_policy(
     entry: Entry, mine: AcceptedRun, theirs: AcceptedRun, context: Context
 ) -> Iterator[Finding]:
-    """Look for a program's answers under the name of a model.
+    """Look for a scripted policy's responses under the name of a model.
 
-    A model that was cloned from it may answer as it does: the records cannot tell. Weights that
+    A model cloned from the policy may respond alike, which records cannot distinguish. Weights that
     anybody can load can.
     """
     alike = as_policy(mine, theirs)
@@ -234,9 +234,9 @@ def _check_policy(
 
 
 def as_policy(mine: AcceptedRun, theirs: AcceptedRun) -> str | None:
-    """How many of how many episodes of a model are those of a policy, if these are most of them.
+    """How many of a model's episodes equal a policy's, as text, if most of them do; None otherwise.
 
-    What the world said last is left out: who solves a problem has its answer.
+    The environment's last facts are not compared, since all who solve a problem have its answer.
     """
     if theirs.model.kind != "policy" or mine.model.kind == "policy":
         return None
@@ -260,8 +260,9 @@ class _Copy(NamedTuple):
     """How a run is a copy of another one.
 
     Attributes:
-        problem: For people.
-        until_rerun: It was only played alike, and greedily: a rerun can show that its weights do.
+        problem: Message for users.
+        until_rerun: Whether it is only similar and decoded greedily, so that a rerun can show that
+            its weights play like this.
     """
 
     problem: str
@@ -279,8 +280,8 @@ def check_run(
     Args:
         mine: The run.
         theirs: The other run.
-        name: What that is called.
-        own: What its weights are known to play as the records say; None where that does not excuse.
+        name: Name of the other run.
+        own: Panels on which a rerun has confirmed the run; None if that does not excuse similarity.
     """
     if (copy := _copy(mine, theirs, name, own or ())) is not None:
         waits = copy.until_rerun and own is not None
@@ -308,12 +309,12 @@ def _copy(
 
 
 def _are_own(run: AcceptedRun, own: Collection[Place]) -> bool:
-    """Whether all that a run has played is known to be its weights' play."""
+    """Whether reruns have confirmed all panels of a run."""
     return all((run.path, *panel) in own for panel in run.panels)
 
 
 def _copied(mine: AcceptedRun, theirs: AcceptedRun, name: str, share: float) -> str | None:
-    """Whether answers and their log-probabilities are those of another run."""
+    """Message if responses and log-probabilities are those of another run; None otherwise."""
     equal = len(_equal(mine, theirs))
     if equal <= share * len(mine.traces):
         return None
@@ -324,10 +325,10 @@ def _copied(mine: AcceptedRun, theirs: AcceptedRun, name: str, share: float) -> 
 
 
 def _likeness(mine: AcceptedRun, theirs: AcceptedRun, name: str) -> str | None:
-    """Whether what was played is what another run has played, successes and failures.
+    """Message if episodes are like those of another run, failures included; None otherwise.
 
-    An init does not excuse: what is called one and plays as an earlier run of trained weights does
-    has that run's records.
+    Runs of an init are no exception: if one plays like an earlier run of trained weights, it has
+    that run's records.
     """
     if theirs.model.kind in ("init", "policy") or mine.model.kind == "policy":
         return None
@@ -341,14 +342,14 @@ def _likeness(mine: AcceptedRun, theirs: AcceptedRun, name: str) -> str | None:
 
 
 def _equal(mine: AcceptedRun, theirs: AcceptedRun) -> set[EpisodeKey]:
-    """The episodes with the answers and log-probabilities of a run of other weights."""
+    """The episodes with the responses and log-probabilities of a run with other weights."""
     if same_weights(mine.model, theirs.model):
         return set()
     return equal_traces(mine.traces, theirs.traces)
 
 
 def equal_traces(mine: Traces, theirs: Traces) -> set[EpisodeKey]:
-    """The episodes of a run most of whose answers and log-probabilities are those of another."""
+    """The episodes of a run in which most responses and log-probabilities are another run's."""
     others = by_episode(theirs)
     return {
         key

@@ -18,26 +18,26 @@ from tasks.texts import on_one_line
 
 STREAMS = "training_data.training_streams"
 ANYWHERE: Final = timedelta(days=1)
-"""By how much days can be apart at one time: a submission has its author's, a run that of UTC."""
+"""Maximum difference of dates at one time: a submission has its author's local date, a run UTC."""
 _CLAIM: Final = re.compile(
     r"\b(re-?runs?|re-?ran|replayed|trained again|verified|official|SOTA|state of the art"
     r"|\d+(\.\d+)? ?%)",
     re.IGNORECASE,
 )
-"""Words of badges, and shares, which are computed from the records."""
+"""Words of badges, and percentages, which only the board computes from the records."""
 _MOST_CLAIMS: Final = 3
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|\+00:00)", re.ASCII)
 
 
 def check_declaration(entry: Entry, context: Context) -> Iterator[Finding]:
-    """Compare a declaration with what can be known of its subject."""
+    """Compare a declaration with the facts that are known."""
     yield from _check_streams(entry)
     yield from _check_base(entry, context.shipped)
     context.notes += _claims(entry.folder)
 
 
 def _check_streams(entry: Entry) -> Iterator[Finding]:
-    """Check that streams are of tasks, and that those of the logs are among them."""
+    """Check that streams are existing tasks, and that they include the tasks of the logs."""
     data = entry.submission.training_data
     if data is None:
         return
@@ -60,7 +60,7 @@ def _check_streams(entry: Entry) -> Iterator[Finding]:
 
 
 def _check_base(entry: Entry, shipped: Mapping[str, int]) -> Iterator[Finding]:
-    """Check that base and size are those of the init, where it is one that is known."""
+    """Check that base model and size are those of the init, if it is a shipped one."""
     said = entry.submission
     init = _start(entry)
     if init is None or init.kind != "init" or init.name not in shipped:
@@ -82,7 +82,7 @@ def _start(entry: Entry) -> ModelIdentity | None:
 
 
 def _claims(folder: Path) -> list[str]:
-    """What an entry's README says that only the board can know, for reviewers."""
+    """Claims in an entry's README that only the board can make, for reviewers."""
     notes = []
     text = read_plain(folder, README, MAX_README).decode("utf-8", "replace")
     for number, line in enumerate(text.split("\n"), 1):
@@ -93,11 +93,11 @@ def _claims(folder: Path) -> list[str]:
 
 
 def check_dates(entry: Entry, today: date) -> list[Finding]:
-    """Check that a submission is not of the future, and its runs and logs not of after it.
+    """Check that a submission is not dated in the future, nor before its runs and logs.
 
     Args:
         entry: The submission.
-        today: The day, UTC.
+        today: Current day, UTC.
     """
     findings = []
     day = date.fromisoformat(entry.submission.date)
@@ -131,7 +131,7 @@ def check_dates(entry: Entry, today: date) -> list[Finding]:
 
 
 def _day(created: str) -> date | None:
-    """The day of a time that runs and logs begin at; None if it is no such time."""
+    """The day of a run's or log's start time; None if the time is invalid."""
     if not _TIME.fullmatch(created):
         return None
     try:

@@ -12,10 +12,10 @@ from tasks.texts import on_one_line
 
 
 def check_hub(entry: Entry, context: Context) -> Iterator[Finding]:
-    """Ask the hub for the models that are named as its own, and for published weights.
+    """Look up hub models and published weights on the hub.
 
-    Whether its files are those that have played, only an audit or a rerun can tell: a rerun
-    compares their hash, where the entry names one.
+    Only an audit or a rerun can tell whether these weights have played: a rerun compares their
+    hash, if the entry states one.
     """
     if not context.hub:
         return

@@ -1,10 +1,10 @@
-"""Checks training logs for edits, and for belonging to another run.
+"""Checks training logs for edits, and that they belong to the submitted runs.
 
-Whoever invents counts that agree with each other, for a run as long as the configuration says, is
-not seen by any program: a log says what its author says (the badge is called `logs`, not `proven`).
+No program can detect invented numbers that are consistent and cover the configured length, so a log
+is only its author's word (the badge is called `logs`, not `proven`).
 
-Logs of other trainers name no protocol, no init, no seed, and no length that was intended. Nothing
-can be compared with what was evaluated, so stability from them has its own badge and columns.
+Logs of other trainers do not contain protocol, init, seed or planned length. They cannot be
+compared with the evaluation, so stability from them has its own badge and columns.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,15 +41,15 @@ from tasks.errors import UserError
 from tasks.texts import digest_text, on_one_line
 
 MAX_PANELS: Final = 32
-"""Of one log: every one is looked for among all lines."""
+"""Maximum number of panels of a log, because all lines are searched for each."""
 MOST_SEEDS: Final = 8
-"""That a note lists."""
+"""Maximum number of seeds listed in a note."""
 FEWEST_POINTS: Final = 2
-"""Validations of a foreign log without which nothing can be said of stability."""
+"""Minimum number of validations in a foreign log to compute stability."""
 
 
 def check_logs(entry: Entry, context: Context) -> list[Finding]:
-    """Check logs against themselves, each other, and what was evaluated."""
+    """Check that logs are consistent in themselves, with each other, and with the evaluation."""
     findings: list[Finding] = []
     logs = [(point, point.log) for point in entry.checkpoints if point.log is not None]
     starts = known_starts(entry)
@@ -82,7 +82,7 @@ def check_logs(entry: Entry, context: Context) -> list[Finding]:
 
 
 def check_foreign_logs(entry: Entry, _context: Context) -> Iterator[Finding]:
-    """Check that logs of other trainers tell of success, each of its own training."""
+    """Check that logs of other trainers contain success, and that each is of a different run."""
     readings = [point.foreign for point in entry.checkpoints if point.foreign is not None]
     if not readings:
         return
@@ -120,7 +120,7 @@ def _check_success(reading: Reading) -> Iterator[Finding]:
 
 
 def _check_identity(entry: Entry, point: ReadCheckpoint, log: TrainingLog) -> Iterator[Finding]:
-    """Check that a log is of the training that the submission speaks of."""
+    """Check that a log is of the training that the submission declares."""
     file, start = str(log.path), log.start
     if start.seed != point.checkpoint.seed:
         problem = f"has seed {start.seed}, but the checkpoint has seed {point.checkpoint.seed}"
@@ -146,7 +146,7 @@ def _check_identity(entry: Entry, point: ReadCheckpoint, log: TrainingLog) -> It
 
 
 def _check_seeds(entry: Entry, logs: Sequence[TrainingLog]) -> Iterator[Finding]:
-    """Check that logs are of seeds of one recipe, each of its own, and that none is left out."""
+    """Check that logs are of different seeds of one recipe, and that none is missing."""
     for first, other in pairwise(logs):
         if _settings(first) != _settings(other):
             problem = f"has other settings than {first.path}"
@@ -179,7 +179,7 @@ def _check_seeds(entry: Entry, logs: Sequence[TrainingLog]) -> Iterator[Finding]
 
 
 def gaps_of(seeds: Sequence[int]) -> str | None:
-    """What is said of an entry whose seeds are not the first ones; None if they are."""
+    """Note on an entry whose seeds are not the first ones; None if they are."""
     given = sorted(set(seeds))
     if given == list(range(len(given))):
         return None
@@ -189,7 +189,7 @@ def gaps_of(seeds: Sequence[int]) -> str | None:
 
 
 def _code_note(logs: Sequence[TrainingLog]) -> str | None:
-    """What is said of an entry that was trained with plug-ins, whose code nobody here has seen."""
+    """Note on an entry that was trained with plug-ins, whose code nobody has reviewed."""
     code = {name: sha256 for log in logs for name, sha256 in log.start.plugins.items()}
     if not code:
         return None

@@ -25,16 +25,16 @@ from tasks.texts import on_one_line
 
 _COMMIT = re.compile("[0-9a-f]{40}")
 _WORDS: Final = re.compile(r"[A-Za-z][\w.-]{0,23}(:\d{1,3})?", re.ASCII)
-"""What an engine calls its device, or the program that serves."""
+"""An engine's name of its device or server program."""
 _ARGUMENT: Final = re.compile(r"[!-~]{0,256}")
-"""A name or a text in the arguments of an engine."""
+"""A name or string value in an engine's arguments."""
 _MOST_FACTS: Final = 2_000
-"""Characters of one fact about an engine, as JSON."""
+"""Maximum length of one fact about an engine as JSON, in characters."""
 _OF_PLACES: Final = ("--model", "--lora", "--out")
-"""Options with names of folders, which may be called anything."""
+"""Options that take folders, which may have any name."""
 MOST_ERRORS: Final = 0.05
-"""Of the episodes of a run. A complete run has none; instead of failures they could hide whose
-failures these are."""
+"""Maximum share of a run's episodes that ended in errors. A complete run has none; errors could
+replace failures to hide that the failures are another run's."""
 STANDARD = "play the panel as its protocol says, without --set, --temperature and the like"
 
 
@@ -58,11 +58,11 @@ _FACTS: Final[Mapping[str, Callable[[object], bool]]] = {
     "model_args": lambda said: isinstance(said, dict) and _is_argument(said),
     "batch_invariant": lambda said: said is True,
 }
-"""What an entry's page shows of an engine (`ENGINE_FACTS`), beside its kind and its data type."""
+"""Checks of the engine facts on an entry's page (`ENGINE_FACTS`), except kind and data type."""
 
 
 def _odd(fact: str, said: object) -> str | None:
-    """What is wrong with a fact about an engine; None if nothing is."""
+    """The fault of a fact about an engine; None if it is valid."""
     text = canonical_json(said)
     if not _FACTS[fact](said) or len(text) > _MOST_FACTS:
         if fact == "model_args":
@@ -79,13 +79,13 @@ def _odd(fact: str, said: object) -> str | None:
 
 
 def check_protocol(entry: Entry, context: Context) -> list[Finding]:
-    """Everything about runs that needs no replay."""
+    """Check everything about runs that needs no replay."""
     findings = [*check_dates(entry, datetime.now(UTC).date())]
     findings += [finding for run in entry.runs for finding in _check_run(run)]
     for point in entry.checkpoints:
         seen: dict[PanelKey, str] = {}
         for run in point.runs:
-            # A run notes a hash of the files that the hub's commit stands for, too.
+            # For hub models, runs also record a hash of the commit's files.
             if run.manifest.model.canonical != point.checkpoint.model.canonical:
                 problem = f"{run.manifest.model.text}, but {SUBMISSION} says {_of(entry, run)}"
                 fix = "all runs of a checkpoint must use its weights"
@@ -132,7 +132,7 @@ def _check_run(run: ReadRun) -> Iterator[Finding]:
         except UserError as error:
             yield Finding(name, where, str(error), STANDARD)
             continue
-        # Whatever number of repeats is stated, no more is looked at than was played.
+        # Work is bounded by the number of records, whatever number of repeats is stated.
         episodes = {entry.id for entry in panel.entries}
         played = {
             record.key
@@ -161,7 +161,7 @@ def _check_run(run: ReadRun) -> Iterator[Finding]:
 
 
 def _check_engine(name: str, manifest: Manifest) -> Iterator[Finding]:
-    """Check that what played is what the model's kind needs, in the words of the command, too."""
+    """Check that the engine fits the model's kind, also in the command."""
     model, engine = manifest.model, manifest.engine.get("kind")
     fix = "send the run as it was played"
     is_policy = model.kind == "policy"
@@ -193,7 +193,7 @@ def _check_engine(name: str, manifest: Manifest) -> Iterator[Finding]:
 
 
 def _options(command: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Options with the words after them, however they are joined: `--a b`, `--a=b`."""
+    """Options with their values, in either form: `--a b`, `--a=b`."""
     option = ""
     for word in command[1:]:
         head, joined, tail = word.partition("=")
@@ -214,7 +214,7 @@ def _check_one_protocol(entry: Entry) -> Iterator[Finding]:
 
 
 def _check_same_panels(entry: Entry) -> Iterator[Finding]:
-    """Check that all seeds have played the same."""
+    """Check that all seeds have played the same panels under the same protocols."""
     first, *others = entry.checkpoints
     protocols = {key: panel.fingerprint for key, panel in first.panels.items()}
     for point in others:
@@ -259,7 +259,7 @@ def _check_models(entry: Entry, inits: Mapping[str, str | None]) -> Iterator[Fin
 
 
 def _check_start(entry: Entry, inits: Mapping[str, str | None]) -> Iterator[Finding]:
-    """Check what training started from."""
+    """Check the init of training."""
     init = entry.submission.init
     if init is None:
         return
@@ -281,13 +281,13 @@ def _check_start(entry: Entry, inits: Mapping[str, str | None]) -> Iterator[Find
 
 
 def _registered(model: ModelIdentity, inits: Mapping[str, str | None]) -> str | None:
-    """The registered init that has a model's weights."""
+    """The registered init with a model's weights, if any."""
     names = (name for name, sha256 in inits.items() if sha256 and sha256 == model.sha256)
     return next(names, None)
 
 
 def _called(model: ModelIdentity, inits: Mapping[str, str | None]) -> str | None:
-    """The registered init that a model's name looks like, where the registry has its hash."""
+    """The registered init with a pinned hash whose name a model's name resembles, if any."""
     seen = skeleton(model.name)
     return next((name for name, sha256 in inits.items() if sha256 and skeleton(name) == seen), None)
 
@@ -310,7 +310,7 @@ def _check_init(
 
 
 def _identified(model: ModelIdentity) -> bool:
-    """Whether anybody can find out which weights are meant."""
+    """Whether the weights are identified by a commit or a hash."""
     if model.kind == "hub":
         return model.revision is not None and bool(_COMMIT.fullmatch(model.revision))
     return model.kind in ("init", "folder") and model.sha256 is not None

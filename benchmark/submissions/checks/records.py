@@ -1,10 +1,10 @@
-"""Checks tokens and answers in records, which no environment can confirm, for consistency.
+"""Checks tokens and responses in records, which no environment can confirm, for consistency.
 
-A replay proves actions and rewards, not which words came before them. A scripted policy is asked
-again, so that its answers are proven to the last letter. Of a model only this can be seen without
-its weights: that log-probabilities are there and can be some, that one text has one length, and
-that no number of tokens is less or more than any vocabulary and the model's context allow.
-Who changes texts, lengths and log-probabilities together is seen by `arlarena-bench audit` alone.
+A replay verifies actions and rewards, not the text before them. A scripted policy is queried again,
+so its responses are verified completely. For a model, only the following can be checked without its
+weights: log-probabilities exist and are possible, equal texts have equal lengths, and token counts
+are within the bounds of any vocabulary and of the model's context. Consistent changes of texts,
+lengths and log-probabilities are only detected by `arlarena-bench audit`.
 """
 
 from collections import Counter, defaultdict
@@ -21,33 +21,34 @@ from benchmark.submissions.reading.entry import REMAKE, ReadRun
 from benchmark.submissions.training_logs.likeness import first_digits
 
 POSITIVE = 1e-3
-"""Largest sum of log-probabilities that rounding can make of zero."""
+"""Maximum sum of log-probabilities, positive because of rounding errors."""
 ODD_SHARE = 0.1
-"""Of the answers that are given more than once: more than that with another number of tokens than
-the same text has elsewhere were shortened. Models hardly ever spell one text in two ways."""
+"""Maximum share of repeated responses with a token count that differs from that of the same text
+elsewhere. Models hardly ever tokenize one text in two ways, so more indicate shortened texts."""
 FEWEST = 20
-"""Answers that must be given more than once before anything is said of their lengths."""
+"""Minimum number of repeated responses to check their lengths."""
 MAX_CONTEXT = 2**24
-"""Tokens of prompt and response, where the engine does not say what its model's context is."""
+"""Maximum tokens of prompt and response, if the engine does not state its model's context."""
 LETTERS = 128
-"""Letters and digits of one token: vocabularies have tokens of 64 and hardly longer ones."""
+"""Maximum letters and digits of one token: vocabularies have tokens of 64, and hardly any longer
+ones."""
 MEAN_LETTERS = 32
-"""The same, on average over different answers."""
+"""The same, as a mean over distinct responses."""
 LEAST_GREEDY = -14.0
 """Log-probability of the most probable of a million tokens, if all are equally probable."""
 CERTAIN_SHARE = 0.9
-"""Of different answers: more than that with one log-probability, or all but certain, were not drawn
-by any model."""
+"""Maximum share of distinct responses with the same log-probability, or with almost certain tokens;
+no model samples more of these."""
 _Answer = tuple[str, str]
-"""Its text, and why it ended."""
+"""Text and finish reason of a response."""
 IN_PROCESS = "evaluate the weights in process (--model DIR or OWNER/NAME, without --endpoint)"
 
 
 def check_records(run: ReadRun, env_processes: int | None) -> Iterator[Finding]:
-    """Look at everything in the records of a run that its replay takes as given.
+    """Check everything in a run's records that its replay takes as given.
 
     Args:
-        run: The run; its panels are the installed ones and it was replayed.
+        run: A replayed run on installed panels.
         env_processes: See `benchmark.evaluation.replay.replay_run`.
     """
     if run.manifest.model.kind == "policy":
@@ -113,7 +114,7 @@ def _check_tokens(run: ReadRun) -> Iterator[Finding]:
 
 
 def _token_fault(turn: TurnRecord, sampling: Sampling, context: int) -> str | None:
-    """What the numbers of no answer can be."""
+    """Describe impossible numbers of a turn; None if there are none."""
     if turn.log_prob is None or turn.prompt_tokens is None or turn.response_tokens is None:
         return "log_prob or a number of tokens is missing"
     if turn.log_prob > POSITIVE:
@@ -133,12 +134,12 @@ def _token_fault(turn: TurnRecord, sampling: Sampling, context: int) -> str | No
 
 
 def _letters(text: str) -> int:
-    """How many letters and digits a text has; blanks and rules can be very long tokens."""
+    """Number of letters and digits; whitespace and rules can be very long tokens."""
     return sum(map(str.isalnum, text))
 
 
 def _sequence_fault(record: EpisodeRecord) -> str | None:
-    """What a token sequence says of responses and the turns do not."""
+    """Describe how a token sequence contradicts the turns; None if it does not."""
     if record.sequence is None or not record.turns:
         return None
     drawn = {turn.prompt_tokens: turn.response_tokens or 0 for turn in record.turns}
@@ -154,7 +155,7 @@ def _sequence_fault(record: EpisodeRecord) -> str | None:
 
 
 def _check_lengths(run: ReadRun, name: str) -> Iterator[Finding]:
-    """Look at all answers together; one that was cut is another one than the same text in full."""
+    """Check all responses together; truncated ones differ from the same text that ended."""
     lengths: defaultdict[_Answer, Counter[int]] = defaultdict(Counter)
     log_probs: dict[_Answer, float] = {}
     for record in run.records:

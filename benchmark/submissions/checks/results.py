@@ -1,4 +1,4 @@
-"""The results of a submission: success per panel, stability, and differences to others."""
+"""The results of a submission: success per panel, stability, and differences from others."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,22 +18,23 @@ from benchmark.submissions.reading.entry import Entry, ReadCheckpoint
 from benchmark.submissions.training_logs.panels import matched_panels
 
 _SAME: Final = 1e-9
-"""Two success rates closer than this are one: they are counts of the same episodes."""
+"""Success rates closer than this are equal, because they are counts of the same episodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class PanelResult:
-    """A submission on one panel.
+    """A submission's results on one panel.
 
     Attributes:
-        fingerprint: The panel's protocol.
-        success: Mean over the checkpoints, with an interval over the panel's episodes and, of
-            several checkpoints, the seeds.
-        over_episodes: The same with an interval over the episodes alone: of these checkpoints.
+        fingerprint: Fingerprint of the panel's protocol.
+        success: Mean over the checkpoints, with an interval over the panel's episodes and, if there
+            are several checkpoints, over seeds.
+        over_episodes: The same with an interval over episodes only, for exactly these checkpoints.
         seeds: Success of every checkpoint, by seed.
-        format_valid: Share of valid responses, mean over the checkpoints.
-        turns: Mean number of turns of an episode; errors count as the longest.
-        errors: Episodes that ended in an error, of all checkpoints; they count as failures.
+        format_valid: Share of valid responses, as a mean over the checkpoints.
+        turns: Mean number of turns per episode; errors count as the maximum.
+        errors: Number of episodes of all checkpoints that ended in an error; these count as
+            failures.
     """
 
     fingerprint: str
@@ -47,12 +48,12 @@ class PanelResult:
 
 @dataclass(frozen=True, slots=True)
 class PeerPanel:
-    """Another submission on one panel.
+    """Another submission's results on one panel.
 
     Attributes:
-        fingerprint: The panel's protocol.
+        fingerprint: Fingerprint of the panel's protocol.
         success: Mean over the checkpoints.
-        plays: Successes by episode, over all checkpoints and repeats.
+        plays: Outcomes by episode, over all checkpoints and repeats.
         seeds: Success of every checkpoint.
     """
 
@@ -64,16 +65,16 @@ class PeerPanel:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """What is kept of another submission to compare with, without its records.
+    """Summary of another submission for comparisons, without its records.
 
     Attributes:
         folder: Name of its folder.
-        name: What the leaderboard shows.
+        name: Its name on the leaderboard.
         trained: Whether its weights were trained.
-        track: Name and hash of the track it was trained on; None for an open one.
+        track: Name and hash of the track that it was trained on; None for an open one.
         model: The weights of its first checkpoint.
-        protocol: Name of the protocol of its runs.
-        panels: What it has played.
+        protocol: Name of its runs' protocol.
+        panels: Its results by panel.
     """
 
     folder: str
@@ -86,7 +87,7 @@ class Peer:
 
     @classmethod
     def of(cls, entry: Entry) -> "Peer":
-        """Keep what is needed of an entry."""
+        """Summarize an entry."""
         panels = {}
         for key, first in entry.checkpoints[0].panels.items():
             seeds = _seeds(entry, key)
@@ -108,13 +109,13 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Which validations of its training solve what a checkpoint solves.
+    """The validations of a training run that agree with the evaluated checkpoint's success.
 
     Attributes:
-        updates: After which they came, ascending; the nearest ones where none is equal.
+        updates: Updates of these validations, ascending; the nearest ones if none is equal.
         last: Update of the last validation.
-        gap: Success of the checkpoint minus that of the validations; 0.0 where they are equal.
-        panels: That both have played, as `task/panel`.
+        gap: Success of the checkpoint minus that of the validations; 0.0 if they are equal.
+        panels: Panels that both have played, as `task/panel`.
     """
 
     updates: tuple[int, ...]
@@ -125,16 +126,15 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """What a training log says about its run.
+    """Facts about a training run from its log.
 
     Attributes:
         recipe: Name of the recipe in the log.
-        updates: The last one that was made.
-        planned: How many its configuration says; None where it does not say it so that it can be
-            read.
-        validations: Updates after which there was one, the init's among them.
-        agreement: With the checkpoint that was evaluated; None if both have no panel in common on
-            which tokens were drawn in the same way.
+        updates: Last update.
+        planned: Number of updates in the configuration; None if it is missing or unreadable.
+        validations: Number of updates with a validation, including the init's.
+        agreement: Agreement with the evaluated checkpoint; None without a common panel on which
+            both sampled tokens in the same way.
     """
 
     recipe: str
@@ -145,7 +145,7 @@ class TrainingResult:
 
     @classmethod
     def of(cls, point: ReadCheckpoint, log: TrainingLog) -> "TrainingResult":
-        """Read it off a log."""
+        """Collect the facts from a log."""
         schedule = schedule_of(log)
         return cls(
             recipe=log.start.recipe,
@@ -157,7 +157,7 @@ class TrainingResult:
 
 
 def panel_results(entry: Entry) -> dict[PanelKey, PanelResult]:
-    """The numbers of all panels, over all checkpoints."""
+    """Compute the results on all panels, over all checkpoints."""
     results = {}
     for key, first in entry.checkpoints[0].panels.items():
         panels = {point.checkpoint.seed: point.panels[key] for point in entry.checkpoints}
@@ -178,9 +178,9 @@ def panel_results(entry: Entry) -> dict[PanelKey, PanelResult]:
 
 
 def _turns(point: ReadCheckpoint, key: PanelKey) -> float:
-    """Mean turns of an episode; one that ended in an error counts as the longest there can be.
+    """Mean turns per episode; an episode that ended in an error counts as the maximum.
 
-    Otherwise errors instead of long failures would make an entry look quicker.
+    Otherwise errors in place of long failures would make an entry look quicker.
     """
     panel = point.panels[key]
     if not panel.errors:
@@ -199,7 +199,7 @@ def _turns(point: ReadCheckpoint, key: PanelKey) -> float:
 
 
 def _agreement(point: ReadCheckpoint, log: TrainingLog) -> Agreement | None:
-    """Compare every validation with what was evaluated; of several panels the farthest counts."""
+    """Compare every validation with the evaluation; the panel with the largest gap counts."""
     gaps: dict[int, list[float]] = {}
     ties = {panel: tie for panel, tie in matched_panels(point, log).items() if tie.comparable}
     for panel, tie in ties.items():
@@ -223,8 +223,8 @@ def _agreement(point: ReadCheckpoint, log: TrainingLog) -> Agreement | None:
 def stability_of(entry: Entry) -> RecipeStability | None:
     """The stability of the training runs behind a submission; None without logs.
 
-    A training that was stopped early has collapsed, by whatever rule it was stopped: nobody knows
-    what would have come.
+    A training run that was stopped early counts as collapsed, whatever the reason, because its
+    further course is unknown.
     """
     logs = [point.log for point in entry.checkpoints if point.log is not None]
     if not logs or len(logs) < len(entry.checkpoints):
@@ -236,10 +236,10 @@ def stability_of(entry: Entry) -> RecipeStability | None:
 
 
 def foreign_stability_of(entry: Entry) -> RecipeStability | None:
-    """The same from logs of another trainer; None unless every training has one.
+    """Like `stability_of`, from logs of another trainer; None unless every training has one.
 
-    It is never put beside `stability_of`: these logs do not say what was validated, nor how long
-    the training was meant to be.
+    The two are never shown side by side: these logs do not contain what was validated, nor the
+    planned length.
     """
     found = [point.foreign for point in entry.checkpoints if point.foreign is not None]
     if len(found) < len(entry.checkpoints):
@@ -249,7 +249,7 @@ def foreign_stability_of(entry: Entry) -> RecipeStability | None:
 
 
 def early_stops(entry: Entry) -> dict[int, str]:
-    """Why training runs were ended before the update that their configuration names, by seed."""
+    """Reasons why training runs ended before the configured number of updates, by seed."""
     logs = [point.log for point in entry.checkpoints if point.log is not None]
     found = {log.start.seed: early_stop(log) for log in logs}
     return {seed: reason for seed, reason in found.items() if reason is not None}

@@ -13,14 +13,14 @@ from tasks.errors import suggestion
 from tasks.texts import digest_text
 
 MAX_SHOWN: Final = 10
-"""Deviations of one log that are spelled out; the others are counted."""
+"""Maximum number of a log's deviations to list; the others are counted."""
 _FIELD: Final = "line 1, track"
 
 
 def track_of(entry: Entry) -> TrackClaim | None:
-    """The track that an entry is on; None for an open one.
+    """The track of an entry; None for an open one.
 
-    Entries without a log, and entries whose logs do not all claim one track, are open.
+    Entries are open if they have no log, or if their logs do not all claim the same track.
     """
     claims = {point.log.start.track if point.log else None for point in entry.checkpoints}
     return claims.pop() if len(claims) == 1 else None

@@ -27,7 +27,7 @@ WORDS: Final[Mapping[str, str]] = {
     "too_long": "has more than {max_length} entries",
     "literal_error": "must be {expected}",
 }
-"""What people are told, by the type that pydantic gives a fault."""
+"""Messages for users, by pydantic's error type."""
 _SHAPES: Final = frozenset(
     ("missing", "string_type", "tuple_type", "dict_type", "bool_type", "int_type", "model_type")
 )
@@ -42,12 +42,12 @@ PATTERNS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong.
+    """One fault.
 
     Attributes:
-        field: Where, with dots; empty for the whole.
-        problem: What, in plain words.
-        of_shape: Something else was expected there, so that an example helps.
+        field: Dotted path of the field; empty for the whole.
+        problem: What is wrong, in plain words.
+        of_shape: Whether the value has the wrong form, so that an example helps.
     """
 
     field: str
@@ -56,19 +56,19 @@ class Fault:
 
     @property
     def text(self) -> str:
-        """Both, for people."""
+        """Field and problem, for users."""
         return f"{self.field}: {self.problem}" if self.field else self.problem
 
 
 def faults_of(
     error: ValidationError, model: type[BaseModel], hidden: Collection[str] = ()
 ) -> list[Fault]:
-    """All that is wrong, unknown fields first: they often explain why others are missing.
+    """All faults, unknown fields first, because they often explain why others are missing.
 
     Args:
-        error: What pydantic says.
-        model: Of what.
-        hidden: Fields, with dots, that are not offered instead of unknown ones.
+        error: Pydantic's error.
+        model: The validated model.
+        hidden: Dotted paths of fields that are not suggested in place of unknown ones.
     """
     details = error.errors(include_url=False, include_input=False)
     details.sort(key=lambda detail: detail["type"] != "extra_forbidden")
@@ -88,7 +88,7 @@ def _fault(detail: ErrorDetails, model: type[BaseModel], hidden: Collection[str]
         return Fault(field, detail["msg"].removeprefix("Value error, "))
     if kind == "string_pattern_mismatch" and context["pattern"] in PATTERNS:
         return Fault(field, PATTERNS[context["pattern"]])
-    # A fault of all of it is of the file's form, which pydantic names best.
+    # A fault of the whole concerns the file's form, which pydantic describes best.
     if kind not in WORDS or not place:
         return Fault(field, detail["msg"])
     expected = re.sub(r"^False$", "false", str(context.get("expected")))
@@ -97,14 +97,14 @@ def _fault(detail: ErrorDetails, model: type[BaseModel], hidden: Collection[str]
 
 
 def _fields(model: type[BaseModel], place: Collection[str]) -> tuple[str, ...]:
-    """Names of the fields of what lies at a place in a schema."""
+    """Names of the fields at a location in a schema."""
     for part in place:
         model = next(_models(model.model_fields[part].annotation))
     return tuple(model.model_fields)
 
 
 def _models(annotation: Any) -> Any:
-    """The schemas that an annotation speaks of."""
+    """The models in an annotation."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for argument in get_args(annotation):

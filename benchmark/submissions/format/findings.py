@@ -15,14 +15,14 @@ Result = TypeVar("Result")
 class Finding:
     """One objection; a submission with any is not accepted.
 
-    Texts of the submission that stand in it are put on one line and shortened.
+    Quoted text of the submission is put on one line and shortened.
 
     Attributes:
         file: The file, relative to the submission's folder; empty for the folder itself.
-        field: Field or line in it; empty for all of it.
+        field: Field or line in the file; empty for the whole file.
         problem: What is wrong.
-        fix: What its author can do.
-        until_rerun: It stands only until maintainers have played the entry again.
+        fix: What the author can do.
+        until_rerun: Whether a successful rerun by maintainers removes the objection.
     """
 
     file: str
@@ -32,19 +32,19 @@ class Finding:
     until_rerun: bool = False
 
     def __post_init__(self) -> None:
-        """Keep what a submission says from looking like the check's own words."""
+        """Prevent text of a submission from looking like the check's own words."""
         for name in ("file", "field", "problem"):
             object.__setattr__(self, name, on_one_line(getattr(self, name)))
 
     @property
     def text(self) -> str:
-        """For people, on one line."""
+        """The finding for users, on one line."""
         where = ", ".join(part for part in (self.file, self.field) if part) or "the folder"
         return f"{where}: {self.problem}; {self.fix}"
 
 
 class Rejected(Exception):
-    """What is wrong keeps the rest from being looked at."""
+    """A fault that makes further checks impossible."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.text)
@@ -53,24 +53,24 @@ class Rejected(Exception):
 
 @contextmanager
 def as_finding(file: str, field: str, fix: str) -> Iterator[None]:
-    """Turn a reader's complaint into a finding.
+    """Turn a reader's error into a finding.
 
     Raises:
-        Rejected: The reader has raised a `UserError`.
+        Rejected: The reader raised a `UserError`.
     """
     try:
         yield
     except UserError as error:
-        # Readers name the file themselves.
+        # Readers' messages begin with the file's name.
         problem = str(error).removeprefix(file).lstrip(" ,:")
         raise Rejected(Finding(file, field, problem, fix)) from error
 
 
 def attempt(findings: list[Finding], step: Callable[..., Result], *arguments: Any) -> Result | None:
-    """Take a step of a check, and keep what it rejects.
+    """Run a step of a check, and collect its finding if it raises `Rejected`.
 
     Returns:
-        What the step gives; None if it rejects something.
+        The step's result; None if it rejected something.
     """
     try:
         return step(*arguments)

@@ -1,4 +1,4 @@
-"""What `submission.json` says of another trainer's log."""
+"""The part of `submission.json` on another trainer's log."""
 
 import re
 from typing import Annotated, Final, Self
@@ -17,17 +17,17 @@ from tasks.errors import UserError
 from tasks.strict import Strict
 
 _DEVICE: Final = re.compile(r"(^|/)(aux|con|nul|prn|com[0-9]|lpt[0-9])(\.|/|$)")
-"""A name that Windows keeps for a device."""
+"""A name that Windows reserves for a device."""
 _PART: Final = r"[a-z0-9][a-z0-9_]*(\.[a-z0-9]+)*"
 _PATH: Final = rf"^(README\.md|{_PART}(/{_PART}){{0,3}})$"
 
 
 def _portable(path: str) -> str:
-    """A path that can be checked out everywhere.
+    """Check that a path can be checked out on all systems.
 
     Raises:
-        ValueError: It has a name that Windows keeps for a device, or is the README's in small
-            letters.
+        ValueError: It contains a name that Windows reserves for a device, or differs from the
+            README's only in case.
     """
     if _DEVICE.search(path) or path.partition("/")[0] == "readme.md":
         raise ValueError("cannot be checked out on every system: rename it")
@@ -35,7 +35,7 @@ def _portable(path: str) -> str:
 
 
 Path = Annotated[str, StringConstraints(max_length=120, pattern=_PATH), AfterValidator(_portable)]
-"""Of a file in a submission's folder."""
+"""Path of a file in a submission's folder."""
 
 
 class ForeignLog(Strict):

@@ -1,7 +1,7 @@
-"""YAML as people write it by hand: no aliases, merge keys, tags, deep nesting, keys given twice.
+"""YAML as people write it by hand: no aliases, merge keys, tags, deep nesting, duplicate keys.
 
-A few lines of aliases or merge keys can stand for gigabytes, and of a key that is given twice the
-safe loader silently takes the last.
+A few lines of aliases or merge keys can expand to gigabytes, and the safe loader silently takes the
+last of several duplicate keys.
 """
 
 from collections.abc import Hashable
@@ -10,16 +10,16 @@ from typing import Any, Final
 import yaml
 
 MAX_DEPTH: Final = 16
-"""Mappings and lists in each other."""
+"""Maximum nesting depth of mappings and lists."""
 
 
 class PlainLoader(yaml.SafeLoader):
-    """The safe loader without what a form that people fill in never needs."""
+    """The safe loader without features that a hand-written form never needs."""
 
     depth = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """Refuse aliases, tags and deep nesting before anything is made of them.
+        """Refuse aliases, tags and deep nesting before anything is constructed.
 
         Raises:
             yaml.MarkedYAMLError: There is one.
@@ -51,7 +51,7 @@ class PlainLoader(yaml.SafeLoader):
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """Refuse a key that is given twice, or is not text: `1`, `1.0` and `yes` are one key.
+        """Refuse duplicate keys and keys that are not text, as `1`, `1.0` and `yes` are equal.
 
         Raises:
             yaml.MarkedYAMLError: There is one.
@@ -73,11 +73,11 @@ class PlainLoader(yaml.SafeLoader):
 
 
 def read_plain_yaml(text: str) -> Any:
-    """The content of a text.
+    """Parse a text.
 
     Raises:
-        yaml.YAMLError: It is not valid YAML, or uses what is refused here.
-        ValueError: A number or date in it cannot be one.
+        yaml.YAMLError: It is not valid YAML, or uses a refused feature.
+        ValueError: It contains an impossible number or date.
     """
     try:
         return yaml.load(text, Loader=PlainLoader)  # noqa: S506 - it is a safe loader

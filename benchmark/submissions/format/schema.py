@@ -1,7 +1,7 @@
 """The content of `submission.json`: what a submission declares, and the list of its files.
 
-No result stands in it: numbers are computed from the records and the logs. `schema.json` beside the
-submissions is generated from here.
+It contains no results, which are computed from the records and the logs. `schema.json` beside the
+submissions is generated from this module.
 """
 
 import re
@@ -33,7 +33,7 @@ MAX_RUNS = 64
 MAX_FILES = 4 * MAX_RUNS + MAX_CHECKPOINTS + 1
 
 FOLDER_NAME: Final = re.compile(r"[0-9]{8}_[a-z0-9]+(-[a-z0-9]+)*")
-"""`<date>_<name>`, of a submission's folder."""
+"""Name of a submission's folder: `<date>_<name>`."""
 _MODEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+@-]*")
 _HUB_MODEL: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 _HUB_TREE: Final = re.compile(
@@ -43,7 +43,7 @@ _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 
 TITLE: Final = r"^[A-Za-z0-9][A-Za-z0-9._+()/-]*( [A-Za-z0-9._+()/-]+)*$"
 Title = Annotated[str, StringConstraints(min_length=1, max_length=80, pattern=TITLE)]
-"""A name that is shown beside others: ASCII, single spaces, so that none looks like another."""
+"""A displayed name: ASCII with single spaces only, so that no name looks like another."""
 Text = Annotated[str, StringConstraints(min_length=1, max_length=2_000)]
 Bytes = Annotated[int, Field(ge=0, le=2**33)]
 Link = Annotated[str, StringConstraints(min_length=9, max_length=300)]
@@ -155,7 +155,7 @@ class TrainingData(Strict):
     @field_validator("panel_episodes", mode="before")
     @classmethod
     def _said(cls, value: object) -> object:
-        # To pydantic, 0 is the literal false as well.
+        # Pydantic also accepts 0 as the literal false.
         if not isinstance(value, bool):
             raise ValueError("must be false")
         return value
@@ -182,12 +182,12 @@ class Checkpoint(Strict):
     model: ModelIdentity
     runs: Annotated[tuple[Path, ...], Field(min_length=1, max_length=MAX_RUNS, strict=False)]
     training_log: Path | None = None
-    # Entries without one are written as they were before there were any.
+    # Without one, the field is omitted, as in entries from before it existed.
     foreign_log: ForeignLog | None = Field(None, exclude_if=lambda log: log is None)
 
     @property
     def logs(self) -> tuple[str, ...]:
-        """Files of its training's log, of any trainer."""
+        """Files of its training log, from any trainer."""
         own = () if self.training_log is None else (self.training_log,)
         return own if self.foreign_log is None else (*own, *self.foreign_log.files)
 
@@ -205,21 +205,21 @@ class Checkpoint(Strict):
 
 
 class Declaration(Strict):
-    """What people say of a submission.
+    """What authors declare about a submission.
 
     Attributes:
         schema_version: Version of this schema.
-        name: What the leaderboard shows.
+        name: Name on the leaderboard.
         date: Day of the submission, ISO 8601.
         authors: Names or handles.
-        contact: Where questions go: an address, a handle, or a sentence.
-        method: How the checkpoints came about.
-        base_model: What the weights were before anything of this; null for a policy.
+        contact: Contact for questions: an address, a handle, or a sentence.
+        method: How the checkpoints were made.
+        base_model: The original model of the weights; null for a policy.
         parameters: Number of weights; null for a policy.
-        init: What training started from; null for a policy or an init.
-        training_data: What it was trained on; null for a policy.
-        weights: Where to download the checkpoints; null if nowhere, and for a policy. Of most
-            addresses only the form is checked (`published`).
+        init: Starting checkpoint of training; null for a policy or an init.
+        training_data: Training data; null for a policy.
+        weights: Where to download the checkpoints; null if nowhere, and for a policy. For most
+            addresses, only the form is checked (`published`).
     """
 
     schema_version: Literal[1]
@@ -257,7 +257,7 @@ class Declaration(Strict):
         for text in (value,) if isinstance(value, str) else value:
             check_name(text)
             check_own(text)
-            if text is not value:  # a contact may be at verified.example.org
+            if text is not value:  # a contact may be an address at verified.example.org
                 check_claims(text, BADGES)
         return value
 
@@ -280,9 +280,9 @@ class Declaration(Strict):
 
     @property
     def published(self) -> ModelIdentity | None:
-        """The commit on the hub that `weights` names; None for any other address.
+        """The hub commit that `weights` names; None for any other address.
 
-        Only that can be looked up, and only from there does a rerun take weights by itself.
+        Only hub commits are looked up, and only from there does a rerun download weights itself.
         """
         found = _HUB_TREE.fullmatch(self.weights or "")
         return found and ModelIdentity(name=found[1], kind="hub", revision=found[2])
@@ -329,7 +329,7 @@ class Submission(Declaration):
 
 
 ABOUT_WEIGHTS: Final = ("base_model", "parameters", "training_data", "init", "weights")
-"""Fields that not every kind of method has."""
+"""Fields that only some kinds of methods have."""
 _PLAYERS: Final = {
     "policy": "a scripted policy",
     "init": "an unchanged registered init",
@@ -346,8 +346,8 @@ def wrong_for_kind(kind: Literal["policy", "init", "trained"], given: Collection
     """What is wrong with the fields about weights; empty if nothing is.
 
     Args:
-        kind: Of the method.
-        given: Which of `ABOUT_WEIGHTS` are there.
+        kind: Kind of the method.
+        given: The fields of `ABOUT_WEIGHTS` that are present.
     """
     wanted = _WANTED[kind]
     allowed = wanted | {"weights"} if kind != "policy" else wanted
@@ -365,10 +365,10 @@ def _check_distinct(what: str, values: Sequence[object]) -> None:
 
 
 def check_model(model: ModelIdentity) -> None:
-    """Check that a model's name and revision can be what they are shown as, in one spelling.
+    """Check that a model's name and revision are valid for its kind, in canonical spelling.
 
     Raises:
-        ValueError: They cannot.
+        ValueError: They are not.
     """
     if not _MODEL.fullmatch(model.name):
         raise ValueError(f"{model.name!a} is not a plain name: letters, digits and ._/+@-")

@@ -9,25 +9,25 @@ from urllib.parse import urlsplit
 from tasks.texts import is_seen
 
 _ALIKE = ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU")
-"""Scripts with letters that look like those of another one."""
+"""Scripts with letters that look like those of other scripts."""
 _LETTERS: Final = str.maketrans("012345678i", "olzeasgtbl")
-"""Digits, and the i, by the letter that they are read as. No two digits are one letter: `v6` and
-`v9` are two names."""
+"""Maps digits, and the letter i, to the letters that they resemble. No two digits map to the same
+letter, so that `v6` and `v9` remain different names."""
 _LISU: Final = {
     0xA4D0 + place: letter
     for place, letter in enumerate("BP.DT.GK.JC.ZF.MNLSR..VH..WXY.A.E.IOU")
     if letter != "."
 }
-"""Letters of Lisu by the capital that they look like."""
+"""Maps Lisu letters to the capitals that they resemble."""
 _SMALL: Final = re.compile("LATIN LETTER SMALL CAPITAL ([A-Z])")
 _PAIRS: Final = (("rn", "m"), ("cl", "d"), ("vv", "w"))
-"""Two letters that are read as one."""
+"""Pairs of letters that resemble one letter."""
 BADGES: Final = ("re-run", "re-ran", "replayed", "trained again", "verified", "official")
-"""What entries may not say of themselves, and authors may not be called."""
+"""Claims, also in the plural, that entries may not make and authors' names may not contain."""
 BOARD_WORDS: Final = (*BADGES, "SOTA", "state of the art")
-"""The same for entries alone: Sota is a person's name. In the plural neither."""
+"""Claims that entries may not make. The added ones are allowed in names, as Sota is one."""
 _MOST_WORDS: Final = 40
-"""Words that are read together: more than the longest claim has letters."""
+"""Maximum number of words joined to find a claim: more than the longest claim has letters."""
 _UNREAD: Final = re.compile(r"(?<!\d)\.|\.(?!\d)|(?<!\de)-|-(?!\d)|[^a-z0-9+.-]")
 PLACEHOLDERS: Final = frozenset(
     {
@@ -41,18 +41,18 @@ PLACEHOLDERS: Final = frozenset(
         "https://example.org/my-weights",
     }
 )
-"""What the example in submissions/README.md says where its readers have to say something."""
+"""Placeholder texts of the example in submissions/README.md, which authors have to replace."""
 
 
 def skeleton(title: str) -> str:
-    """What a title looks like at a glance: equal for titles that are taken for each other.
+    """Normal form of a title, equal for titles that are easily confused.
 
-    Without case, blanks and punctuation, but with the marks that tell methods and numbers apart:
-    REINFORCE and REINFORCE++, 1.0 and 10, 1e-5 and 1e5. A library for confusables would add
-    nothing: titles are ASCII, and of that the Unicode consortium's table (UTS 39, confusables.txt),
-    from which such libraries are made, has three rows: 0 and O; 1, I, l and |; rn and m. Read by
-    confusable_homoglyphs 3.3.1, it takes neither `5AMPO` nor `S AMPO` for `SAMPO`. The other
-    digits, Q for O, `cl` and `vv` are of this project.
+    It ignores case, spaces and punctuation, except for characters that distinguish methods and
+    numbers: REINFORCE and REINFORCE++, 1.0 and 10, 1e-5 and 1e5. A library for confusables would
+    add nothing: titles are ASCII, and such libraries use the Unicode consortium's table (UTS 39,
+    confusables.txt), which has only three ASCII rows: 0 and O; 1, I, l and |; rn and m. With it,
+    confusable_homoglyphs 3.3.1 confuses neither `5AMPO` nor `S AMPO` with `SAMPO`. The other
+    digits, Q for O, `cl` and `vv` are this project's additions.
     """
     plain = _UNREAD.sub("", _folded(title))
     read = plain.translate(_LETTERS)
@@ -62,7 +62,7 @@ def skeleton(title: str) -> str:
 
 
 def _folded(title: str) -> str:
-    """Without case, small capitals included; what is alike in capitals alone is one letter."""
+    """Fold case, including small capitals; letters whose capitals look alike become one letter."""
     title = title.translate(_LISU)
     names = (unicodedata.name(letter, "") for letter in title)
     found = ((letter, _SMALL.fullmatch(name)) for letter, name in zip(title, names, strict=True))
@@ -71,13 +71,13 @@ def _folded(title: str) -> str:
 
 
 def check_title(title: str) -> None:
-    """Check that a title claims nothing that only the board says, and has no odd parentheses.
+    """Check that a title contains no claims that only the board makes, and no odd parentheses.
 
-    Whole words are compared, and such that blanks or points divide; a year or a version at either
-    end changes nothing. A single parenthesis could be read as a C, an empty pair as an O.
+    Whole words are compared, also if split by spaces or periods; a year or version at either end is
+    ignored. A single parenthesis could be read as a C, an empty pair as an O.
 
     Raises:
-        ValueError: It holds the name of a badge, or the like, or parentheses around nothing.
+        ValueError: It contains the name of a badge, a similar claim, or odd parentheses.
     """
     if {"(", ")"} & set(re.sub(r"\([^()]*[A-Za-z0-9][^()]*\)", "", title)):
         raise ValueError("parentheses must be in pairs, around words")
@@ -85,14 +85,14 @@ def check_title(title: str) -> None:
 
 
 def check_claims(text: str, reserved: Sequence[str] = BOARD_WORDS) -> None:
-    """Check that a text claims nothing that only the board says; see `check_title`.
+    """Check that a text contains no claims that only the board makes; see `check_title`.
 
     Args:
         text: The text.
-        reserved: What it may not say.
+        reserved: The forbidden claims.
 
     Raises:
-        ValueError: It says something of that.
+        ValueError: It contains one of them.
     """
     claims = {skeleton(claim): claim for claim in reserved}
     words = re.findall(r"[a-z0-9]+", _folded(text))
@@ -107,14 +107,14 @@ def check_claims(text: str, reserved: Sequence[str] = BOARD_WORDS) -> None:
 
 
 def check_visible(text: str, lines: bool = False) -> None:
-    """Check that what is shown is what is there.
+    """Check that a text is fully visible and has only one encoding.
 
     Args:
         text: The text.
-        lines: It may have several lines.
+        lines: Whether it may have several lines.
 
     Raises:
-        ValueError: Invisible characters, another than the composed form, or nothing to be seen.
+        ValueError: It has invisible characters, is not in composed form, or has nothing visible.
     """
     for character in text:
         if not is_seen(character) and not (lines and character == "\n"):
@@ -126,11 +126,11 @@ def check_visible(text: str, lines: bool = False) -> None:
 
 
 def check_name(text: str) -> None:
-    """Check that a name of a person cannot be taken for another.
+    """Check that a person's name cannot be confused with another.
 
     Raises:
-        ValueError: Invisible characters, letters in another than their plain form, or letters of
-            several scripts in one word.
+        ValueError: It has invisible characters, letters not in their plain form, or words that mix
+            scripts.
     """
     check_visible(text)
     if unicodedata.normalize("NFKC", text) != text:
@@ -145,7 +145,7 @@ def check_link(link: str) -> None:
     """Check that a link is a plain web address.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is not.
     """
     parts = urlsplit(link)
     plain = re.fullmatch(r"[\x21-\x7e]+", link) and not set(link) & set("\"'<>\\^`{|}()[]*")
@@ -154,10 +154,10 @@ def check_link(link: str) -> None:
 
 
 def check_own(text: str) -> None:
-    """Check that a text is its author's and not the example's.
+    """Check that a text is the author's own and not the example's.
 
     Raises:
-        ValueError: It stands in the example.
+        ValueError: It is in the example.
     """
     if text.strip() in PLACEHOLDERS:
         raise ValueError(f"{text!r} is the example's text: write your own")

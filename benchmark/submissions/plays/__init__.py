@@ -1,1 +1,1 @@
-"""The episodes of runs as hashes, and how alike two runs are."""
+"""Hashes of episodes, and the similarity of two runs."""

@@ -1,8 +1,8 @@
-"""How alike two runs are, episode by episode, whatever the numbers beside them say.
+"""Similarity of two runs, episode by episode, regardless of the recorded numbers.
 
-Repeats of an episode are compared without their numbers: whoever shuffles them has played nothing
-else. What one of the runs did not play to its end says nothing of likeness, and takes nothing
-from the number of failures.
+Repeats of an episode are compared in any order, since shuffling them does not make other plays.
+Episodes that one of the runs did not finish are not compared, but do not reduce the number of
+failures.
 """
 
 from collections import defaultdict
@@ -13,18 +13,18 @@ from typing import Final, TypeVar
 from benchmark.submissions.plays.play_hash import EpisodeKey, PlayHash
 
 ALIKE_SHARE: Final = 0.85
-"""Of the episodes of a run, and of its failures: from that share on they are those of another run.
-Of 8,058 honest pairs of different weights, three reach it in both (submissions/copies.md)."""
+"""Minimum share of episodes, and of failures, like those of another run for a run to be a copy.
+Of 8,058 honest pairs of different weights, three reach both (submissions/copies.md)."""
 SAME_SHARE: Final = 0.95
-"""Of the episodes: from that share on, half of the failures are enough."""
+"""Share of similar episodes from which half of the failures are enough."""
 SAME_FAILURES: Final = 0.5
-"""That half. Two strong models hardly differ but in their failures."""
+"""That half. Two strong models hardly differ except in their failures."""
 FEWEST_ALIKE: Final = 50
-"""Episodes that two runs must both have played before their likeness says anything."""
+"""Minimum number of common episodes to compare two runs."""
 FEWEST_FAILURES: Final = 10
-"""Of these so many must have failed."""
+"""Minimum number of failures among them."""
 MOST_REPEATS: Final = 64
-"""Repeats of an episode that are compared; no panel has more."""
+"""Maximum number of repeats of an episode to compare; no panel has more."""
 
 Episode = tuple[str, str, str]
 T = TypeVar("T")
@@ -32,15 +32,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """What two runs have in common.
+    """The similarity of two runs.
 
     Attributes:
-        common: Episodes that both have played; without those in which neither has acted.
-        alike: Of these, those that went alike.
+        common: Number of episodes that both have played, except those in which neither has acted.
+        alike: Number of similar ones among these.
         failed: Failures of the first run among `common`.
-        alike_failed: Of these, those that went alike.
+        alike_failed: Number of similar ones among these.
         either_failed: Failures of either run among `common`.
-        failures: As `either_failed`, with those opposite an episode that ended in an error.
+        failures: Like `either_failed`, plus failures whose counterpart ended in an error.
     """
 
     common: int
@@ -65,12 +65,12 @@ class Likeness:
 
     @property
     def compared(self) -> bool:
-        """Whether there are enough episodes and failures to say anything."""
+        """Whether there are enough episodes and failures to compare."""
         return self.common >= FEWEST_ALIKE and self.failures >= FEWEST_FAILURES
 
     @property
     def is_copy(self) -> bool:
-        """Whether one run is taken for a copy of the other."""
+        """Whether one run is considered a copy of the other."""
         if not self.compared:
             return False
         return (
@@ -84,7 +84,7 @@ class Likeness:
 
 
 def by_episode(parts: Mapping[EpisodeKey, T]) -> dict[Episode, list[T]]:
-    """What belongs to the repeats of each episode."""
+    """Group values by episode, over its repeats."""
     found: defaultdict[Episode, list[T]] = defaultdict(list)
     for (task, panel, episode, _), part in parts.items():
         if len(repeats := found[task, panel, episode]) < MOST_REPEATS:
@@ -97,7 +97,7 @@ def matched(
     theirs: Sequence[PlayHash],
     like: Callable[[PlayHash, PlayHash], bool],
 ) -> list[PlayHash]:
-    """The largest part of some plays that goes with as many different others, failures first."""
+    """The plays in a maximum matching with similar plays of the other run, failures first."""
     taken: dict[int, PlayHash] = {}
 
     def place(play: PlayHash, tried: set[int]) -> bool:
@@ -115,7 +115,7 @@ def matched(
 
 
 def _counts(mine: Sequence[PlayHash], theirs: Sequence[PlayHash]) -> tuple[int, ...]:
-    """The numbers of `Likeness`, of the repeats of one episode."""
+    """The numbers of `Likeness` for the repeats of one episode."""
     ours, others = _told(mine, theirs), _told(theirs, mine)
     common = min(len(ours), len(others))
     pairs = matched(ours, others, PlayHash.is_like)
@@ -132,7 +132,7 @@ def _counts(mine: Sequence[PlayHash], theirs: Sequence[PlayHash]) -> tuple[int, 
 
 
 def _told(mine: Sequence[PlayHash], theirs: Sequence[PlayHash]) -> list[PlayHash]:
-    """What was played to its end, without silence that the other run has as well."""
+    """The finished plays, except for as many without any action as the other run has."""
     ended = [play for play in mine if play.ended]
     silent = [play for play in ended if play.actions is None]
     common = sum(play.ended and play.actions is None for play in theirs)

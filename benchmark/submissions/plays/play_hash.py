@@ -1,4 +1,4 @@
-"""What is kept of an episode to know it again."""
+"""Hashes of an episode to recognize it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, Self
@@ -9,19 +9,19 @@ from tasks.seeding import canonical_json
 EpisodeKey = tuple[str, str, str, int]
 """Task, panel, episode and repeat."""
 COMMON_STATES: Final = 0.8
-"""Of the states of two episodes: from that share on they went the same way."""
+"""Minimum share of common states (intersection over union) for episodes to be similar."""
 
 
 class PlayHash(NamedTuple):
-    """What an episode looked like, whatever its numbers say; hashes are of one process alone.
+    """The content of an episode, regardless of its numbers; hashes are valid in one process only.
 
     Attributes:
-        answers: Hash of all answers.
-        actions: Hash of all actions; None where none was executed.
+        answers: Hash of all responses.
+        actions: Hash of all actions; None if none was executed.
         solved: Whether it succeeded.
-        end: Hash of what the world said of the last turn, where the task gives facts of every
-            action, as of a program's output and an answer's verdict; None where it does not.
-        states: Hashes of what the world showed, in tasks without such facts; None in others.
+        end: Hash of the environment's facts on the last turn, if the task gives facts on every
+            action, such as a program's output and an answer's verdict; None otherwise.
+        states: Hashes of the observations, in tasks without such facts; None in others.
         ended: Whether it was played to its end, and not cut off by an error.
     """
 
@@ -34,7 +34,7 @@ class PlayHash(NamedTuple):
 
     @classmethod
     def of(cls, record: EpisodeRecord) -> Self:
-        """Keep what is needed of an episode."""
+        """Hash an episode."""
         turns = record.turns
         return cls.made(
             [(turn.response, turn.action, turn.action_ok, turn.info) for turn in turns],
@@ -51,12 +51,12 @@ class PlayHash(NamedTuple):
         shown: Sequence[str] = (),
         ended: bool = True,
     ) -> Self:
-        """Keep what is needed of an episode of any schema.
+        """Hash an episode in any schema.
 
         Args:
-            turns: Response, action, whether the world admitted it, and what it said of it.
+            turns: Response, action, whether the environment accepted it, and its facts on it.
             solved: Whether the episode succeeded.
-            shown: Hash of what the world showed first, and after each turn.
+            shown: Hashes of the first observation and of the one after each turn.
             ended: Whether it was played to its end.
         """
         actions = tuple(action for _, action, _, _ in turns)
@@ -73,13 +73,13 @@ class PlayHash(NamedTuple):
         )
 
     def is_like(self, other: "PlayHash") -> bool:
-        """Whether another episode went as this one."""
+        """Whether another episode is similar to this one."""
         return self.acts_like(other) or (self.end is not None and self.end == other.end)
 
     def acts_like(self, other: "PlayHash") -> bool:
-        """Whether it has the answers or the actions of this one, or most of its states.
+        """Whether another episode has the same responses or actions, or mostly the same states.
 
-        Steps that lead nowhere, or there and back, change all actions and hardly a state.
+        Steps without effect, or back and forth, change the actions but hardly any states.
         """
         return (
             self.answers == other.answers

@@ -1,1 +1,1 @@
-"""Reads the content of a pull request within stated bounds."""
+"""Reads the content of a pull request within fixed limits."""

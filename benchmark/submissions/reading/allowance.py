@@ -1,8 +1,8 @@
-"""Memory limit for the content of a submission once it is read.
+"""Memory limit for the parsed content of a submission.
 
-A few bytes of JSON can become an object of fifty times their size, so that no limit on bytes alone
-bounds what a check needs. What is kept is weighed here as CPython holds it, measured with
-tracemalloc (3.11, pydantic 2.13).
+A few bytes of JSON can become an object fifty times as large, so limits on file sizes do not bound
+the memory of a check. This module estimates the memory of parsed objects in CPython, as measured
+with tracemalloc (3.11, pydantic 2.13).
 """
 
 import sys
@@ -14,7 +14,8 @@ from benchmark.logs.training_log import TrainingLog
 from benchmark.submissions.format.findings import Finding, Rejected
 
 MAX_MEMORY: Final = 2**29
-"""Bytes of all records and logs: 250,000 turns of a few words, or 200,000 of 500 letters."""
+"""Maximum memory of all records and logs in bytes, enough for 250,000 turns of a few words or
+200,000 turns of 500 letters."""
 
 _RECORD = 1_500
 _TURN = 1_650
@@ -31,7 +32,7 @@ _CURVE = 600
 
 
 class Allowance:
-    """What is left of the memory that one submission may take."""
+    """The remaining memory for one submission."""
 
     def __init__(self, limit: int = MAX_MEMORY) -> None:
         self._limit = self._left = limit
@@ -41,10 +42,10 @@ class Allowance:
         """Count a record.
 
         Returns:
-            The same; equal token ids of several records are one object in it.
+            The record, in which equal token ids are shared with other records.
 
         Raises:
-            Rejected: There is no more room.
+            Rejected: The limit is exceeded.
         """
         weight = _RECORD + sum(map(_turn, record.turns))
         for text in (record.task, record.panel, record.episode, record.category, record.error):
@@ -64,7 +65,7 @@ class Allowance:
         """Count a log.
 
         Raises:
-            Rejected: There is no more room.
+            Rejected: The limit is exceeded.
         """
         start = log.start
         facts = [start.configuration, start.engine, start.versions, start.plugins]
@@ -77,7 +78,7 @@ class Allowance:
         """Count the curves of another trainer's log.
 
         Raises:
-            Rejected: There is no more room.
+            Rejected: The limit is exceeded.
         """
         weight = sum(_CURVE + _POINT * points.steps.size for points in run.curves.values())
         self._take(weight + sum(map(sys.getsizeof, run.unknown)))
@@ -97,7 +98,7 @@ def _turn(turn: TurnRecord) -> int:
 
 
 def _values(value: Any) -> int:
-    """What a JSON value takes, with all that is in it."""
+    """Memory of a JSON value, including everything in it."""
     weight, rest = 0, [value]
     while rest:
         one = rest.pop()

@@ -28,7 +28,7 @@ from benchmark.submissions.reading.foreign import read_foreign
 
 REMAKE = "rebuild the folder with submit prepare from the original run"
 MAX_LINE = 2**22
-"""Bytes of a record, or of a line of a log."""
+"""Maximum size of a record, or of a line of a log, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class ReadRun:
     """One run folder of a checkpoint.
 
     Attributes:
-        path: Relative to the submission's folder.
-        manifest: What it says of itself.
+        path: Path relative to the submission's folder.
+        manifest: Its manifest.
         records: Its records.
-        summary: Computed from them.
+        summary: Summary computed from the records.
     """
 
     path: str
@@ -50,13 +50,13 @@ class ReadRun:
 
 @dataclass(frozen=True, slots=True)
 class ReadCheckpoint:
-    """One checkpoint with all that was sent of it.
+    """One checkpoint with its submitted files.
 
     Attributes:
-        checkpoint: What the submission says of it.
+        checkpoint: Its declaration in the submission.
         runs: Its runs.
         log: The log of its training; None if there is none.
-        foreign: What another trainer's log says of it; None if there is none.
+        foreign: The content of another trainer's log; None if there is none.
     """
 
     checkpoint: Checkpoint
@@ -66,18 +66,18 @@ class ReadCheckpoint:
 
     @property
     def panels(self) -> dict[PanelKey, PanelSummary]:
-        """The numbers of all panels."""
+        """Summaries of all panels."""
         return {(p.task, p.panel): p for run in self.runs for p in run.summary.panels}
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A submission that could be read.
+    """A successfully read submission.
 
     Attributes:
         folder: Its folder.
-        submission: What it says.
-        checkpoints: In the order of their seeds.
+        submission: Content of its `submission.json`.
+        checkpoints: Its checkpoints, sorted by seed.
     """
 
     folder: Path
@@ -91,16 +91,16 @@ class Entry:
 
     @property
     def protocol(self) -> str:
-        """Name of the protocol of its runs; the check refuses an entry with several."""
+        """Name of its runs' protocol; the check refuses entries with several."""
         return self.runs[0].manifest.panels[0].public_name
 
     def plays(self, key: PanelKey) -> dict[str, list[bool]]:
-        """Successes by episode of a panel, over all checkpoints and repeats."""
+        """Outcomes by episode of a panel, over all checkpoints and repeats."""
         return plays_of(self.runs, key)
 
 
 def plays_of(runs: Iterable[ReadRun], key: PanelKey) -> dict[str, list[bool]]:
-    """Successes by episode of a panel, over all repeats of some runs."""
+    """Outcomes by episode of a panel, over all repeats of the given runs."""
     found: dict[str, list[bool]] = {}
     for run in runs:
         for record in run.records:
@@ -113,9 +113,9 @@ def read_entry(folder: Path, submission: Submission, findings: list[Finding]) ->
     """Read all runs and logs.
 
     Args:
-        folder: The submission's folder; its files are those that are listed.
-        submission: What it says.
-        findings: What cannot be read is added here.
+        folder: The submission's folder, with exactly the listed files.
+        submission: Content of its `submission.json`.
+        findings: Findings on unreadable files are appended here.
 
     Returns:
         The entry; None if anything cannot be read.
@@ -148,7 +148,7 @@ def _read_run(
     """Read one run.
 
     Raises:
-        Rejected: A file is not a manifest or not records, or they do not belong together.
+        Rejected: The manifest or the records are invalid, or do not belong together.
     """
     manifest = _read_manifest(folder, f"{path}/run.json")
     name = f"{path}/episodes.jsonl.zst"
@@ -160,16 +160,16 @@ def _read_run(
 
 
 def _records(content: Iterable[bytes], name: str) -> Iterator[EpisodeRecord]:
-    """Read records, none of them with a field twice.
+    """Read records without duplicate fields.
 
     Raises:
-        Rejected: A line is too long or has no end, or a field is there twice.
+        Rejected: A line is too long or incomplete, or has a duplicate field.
         UserError: A line is not a record.
     """
     to_read, to_compare = tee(_lines(content, name))
     for number, record in enumerate(parse_records(to_read, name), 1):
         line = next(to_compare)
-        # As it is written here, a record has no field twice; most have been written here.
+        # Lines that serialize identically, as most do, have no duplicate fields.
         if record.model_dump_json().encode() != line[:-1]:
             _plain(line, name, f"line {number}")
         yield record
@@ -187,10 +187,10 @@ def _read_manifest(folder: Path, name: str) -> Manifest:
 
 
 def _lines(content: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """The lines of a file, each with its end, of a length that can be read.
+    """The lines of a file, each with its line break.
 
     Raises:
-        Rejected: One is not so.
+        Rejected: A line is too long or has no line break.
     """
     for number, line in enumerate(lines_of(content, MAX_LINE), 1):
         where = f"line {number}"
@@ -217,7 +217,7 @@ def _read_log(folder: Path, file: StoredFile, allowance: Allowance) -> TrainingL
     for number, line in enumerate(lines_of([content], MAX_LINE), 1):
         given = _plain(line, file.path, f"line {number}")
         if number == 1 and type(version := given.get("schema_version")) is not int:
-            # The schema fills it in, but the trainer writes it.
+            # The schema has a default for it, but the trainer always writes it.
             problem = "is missing" if version is None else "has the wrong type"
             raise Rejected(Finding(file.path, "line 1, schema_version", problem, fix))
     return log

@@ -29,47 +29,48 @@ from tasks.strict import whole_number
 from tasks.texts import digest_text, is_seen
 
 MAX_FOLDER: Final = 10 * 2**20
-"""Bytes of all files of a folder; what is larger belongs on the hub."""
+"""Maximum total size of a folder's files in bytes; larger records belong on the hub."""
 MAX_DEPTH: Final = 3
-"""Folders within each other."""
+"""Maximum nesting depth of folders."""
 MAX_SUBMISSION: Final = 2**18
-"""Bytes of `submission.json`."""
+"""Maximum size of `submission.json` in bytes."""
 MAX_PLAIN: Final = 2**20
-"""Bytes of any other file that is not compressed."""
+"""Maximum size of any other uncompressed file in bytes."""
 MAX_README: Final = 2**16
-"""Bytes of a README, which the board does not show."""
+"""Maximum size of a README in bytes. The board does not show it."""
 _LEVELS: Final = 64
-"""Of quotations and lists in a README; what lies deeper is not read."""
+"""Maximum nesting level of quotes and lists in a README; deeper content is not parsed."""
 _MARKDOWN: Final = MarkdownIt("commonmark", {"maxNesting": _LEVELS}).enable("table")
-"""GitHub's Markdown, as far as it decides what is code."""
-_MARKDOWN.disable("text_join")  # which makes an escaped character look like any other
+"""GitHub's Markdown, as far as needed to identify code."""
+_MARKDOWN.disable("text_join")  # it would merge escaped characters with other text
 _FOREIGN: Final = ("image", "html_block", "html_inline")
 _DRAWN: Final = re.compile(r"\s*(mermaid|geojson|topojson|stl)\b", re.IGNORECASE)
-"""Languages of code blocks of which GitHub shows a picture."""
+"""Languages of code blocks that GitHub renders as pictures."""
 _PICTURE: Final = re.compile(r"!\[|<\s*[/!]?[a-z](?!ttps?://)", re.IGNORECASE)
-"""Images and HTML, which could look like a badge of the board, or like a table of it."""
+"""Images and HTML, which could imitate the board's badges or tables."""
 _AS_EMOJI: Final = re.compile(r"(?<=[^\w\s])\ufe0f")
-"""Behind a symbol: that it is shown in color."""
+"""Variation selector after a symbol, which makes it an emoji."""
 MAX_MANIFEST: Final = 2**15
-"""Bytes of a `run.json`."""
+"""Maximum size of a `run.json` in bytes."""
 MAX_CONTENT: Final = 2**28
-"""Bytes of what is compressed in one file."""
+"""Maximum uncompressed size of one compressed file in bytes."""
 MAX_ALL_CONTENT: Final = 2**28
-"""Bytes of what is compressed in all files."""
+"""Maximum uncompressed size of all compressed files in bytes."""
 MAX_LOGS: Final = 2**25
-"""Bytes of what is compressed in all training logs: 15,000 updates with all their numbers."""
+"""Maximum uncompressed size of all training logs in bytes, enough for 15,000 full updates."""
 MAX_RATIO: Final = 5_000
-"""Bytes that may come out of each stored one. Every recorded turn has two hashes and a sum of
-log-probabilities of its own; the answers of a policy that repeats one token pack best."""
+"""Maximum compression ratio. Every recorded turn has two hashes and a sum of log-probabilities of
+its own; the responses of a policy that repeats one token compress best."""
 FREE: Final = 2**20
-"""Bytes that may come out of any file."""
+"""Uncompressed size in bytes that is allowed at any ratio."""
 
 
 def list_files(folder: Path) -> dict[str, int]:
     """All files of a folder with their sizes, by relative path.
 
     Raises:
-        Rejected: Its name is none of a submission, or it holds links, devices or too much.
+        Rejected: Its name is not valid for a submission, or it contains links, devices, or too many
+            or too large files.
     """
     if not folder.is_dir() or folder.is_symlink():
         raise Rejected(Finding("", "", f"{folder} is not a folder", "give a submission's folder"))
@@ -107,9 +108,9 @@ def list_files(folder: Path) -> dict[str, int]:
 
 
 def _walk(folder: Path, depth: int = MAX_DEPTH) -> Iterator[tuple[Path, os.stat_result]]:
-    """Everything in a folder but folders, never through a link, in order.
+    """Everything in a folder except folders, in order, without following links.
 
-    Folders at the last depth are given as if they were files.
+    Folders at the maximum depth are yielded like files.
     """
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         if entry.is_dir(follow_symlinks=False) and depth:
@@ -122,11 +123,11 @@ def read_submission(folder: Path) -> Submission:
     """Read `submission.json`.
 
     Raises:
-        Rejected: It is missing, too large, no JSON, or breaks the schema.
+        Rejected: It is missing, too large, not JSON, or breaks the schema.
     """
     content = read_plain(folder, SUBMISSION, MAX_SUBMISSION)
     try:
-        # pydantic takes the last of two fields with one name; here there must be one.
+        # Pydantic takes the last of duplicate fields; here they are an error.
         given = plain_json(content.decode("utf-8"))
         submission = Submission.model_validate_json(content)
     except ValidationError as error:
@@ -146,10 +147,10 @@ def read_submission(folder: Path) -> Submission:
 
 
 def plain_json(content: str | bytes) -> Any:
-    """Read JSON of which every reader makes the same, and that arithmetic can take.
+    """Read JSON that all parsers read alike, with integers of at most 64 bits.
 
     Raises:
-        ValueError: It is not JSON, a field is there twice, or a whole number has more than 64 bits.
+        ValueError: It is not JSON, has a duplicate field, or has an integer of more than 64 bits.
     """
     return json.loads(content, object_pairs_hook=_object, parse_int=whole_number)
 
@@ -162,10 +163,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def coerced(given: Any, read: Any, place: str = "") -> str | None:
-    """Where a value was read as one of another type, such as the text "1" as the number 1.
+    """Find a value that was coerced to another type, such as the text "1" to the number 1.
 
     Returns:
-        The field; None if there is none. What a file leaves out has been filled in.
+        The field; None if there is none. Missing fields do not count, because they have defaults.
     """
     if isinstance(given, dict) and isinstance(read, dict):
         pairs = [(key, given[key], read.get(key)) for key in given]
@@ -180,7 +181,7 @@ def coerced(given: Any, read: Any, place: str = "") -> str | None:
 
 
 def read_plain(folder: Path, name: str, limit: int = MAX_PLAIN) -> bytes:
-    """Read a file that is not compressed.
+    """Read an uncompressed file.
 
     Raises:
         Rejected: It is missing, a link, or too long.
@@ -197,7 +198,7 @@ def read_plain(folder: Path, name: str, limit: int = MAX_PLAIN) -> bytes:
 
 
 def check_readme(folder: Path) -> list[Finding]:
-    """Check that the README holds what it shows; what it says is its authors' own."""
+    """Check that the README has only visible text, without images and HTML; its content is free."""
     try:
         text = read_plain(folder, README, MAX_README).decode("utf-8")
     except Rejected as rejected:
@@ -205,7 +206,7 @@ def check_readme(folder: Path) -> list[Finding]:
     except UnicodeDecodeError:
         return [Finding(README, "", "is not UTF-8", "write it as UTF-8")]
     text = _AS_EMOJI.sub("", text.replace("\r\n", "\n"))
-    # A tab is seen; to Markdown it is more than one blank.
+    # Tabs count as visible; Markdown treats one as several spaces.
     spaced = text.replace("\t", " ")
     try:
         check_visible(spaced, lines=True)
@@ -224,10 +225,10 @@ def check_readme(folder: Path) -> list[Finding]:
 
 
 def _pictures(text: str) -> Iterator[int]:
-    """Lines of a README, from 1, with an image, HTML, or what other readers may take for either.
+    """Lines of a README, from 1, with an image, HTML, or text that could be rendered as either.
 
-    Code is shown as it is. Only a parser can tell what is code: to a simpler reader, two backquotes
-    in two paragraphs hide what stands between them.
+    Code is exempt. Identifying it takes a parser: a simple search would take the text between two
+    backquotes in different paragraphs for code.
     """
     for token in _MARKDOWN.parse(text):
         line = 1 + (token.map[0] if token.map else 0)
@@ -238,7 +239,7 @@ def _pictures(text: str) -> Iterator[int]:
         for child in token.children or ():
             if child.type in _FOREIGN:
                 yield line + prose.count("\n")
-            # What stands on both sides of code or of an escape is not one text.
+            # Text before and after code or an escape does not join.
             between = "\n" if child.type in ("softbreak", "hardbreak") else " "
             prose += child.content if child.type == "text" else between
         if (seen := _PICTURE.search(prose)) is not None:
@@ -246,12 +247,12 @@ def _pictures(text: str) -> Iterator[int]:
 
 
 def check_inventory(folder: Path, there: dict[str, int], submission: Submission) -> list[Finding]:
-    """Compare what is in the folder with what `submission.json` lists.
+    """Compare the folder's files with the list in `submission.json`.
 
     Args:
         folder: The folder.
         there: Its files (`list_files`).
-        submission: What it says.
+        submission: Content of `submission.json`.
     """
     findings = []
     listed = {file.path: file for file in submission.files}
@@ -286,14 +287,14 @@ def check_inventory(folder: Path, there: dict[str, int], submission: Submission)
 
 
 def _longest(file: StoredFile) -> int:
-    """Bytes that a file may have as it is stored: an archive hardly more than what is in it."""
+    """Maximum stored size of a file in bytes; compressed files may hardly exceed their content."""
     if file.content_bytes is None:
         return MAX_PLAIN
     return file.content_bytes + file.content_bytes // 128 + 1024
 
 
 def expected_files(submission: Submission) -> set[str]:
-    """Paths of all files that a submission consists of, but `submission.json`."""
+    """Paths of all files of a submission except `submission.json`."""
     runs = [run for checkpoint in submission.checkpoints for run in checkpoint.runs]
     names = ("run.json", "episodes.jsonl.zst", "summary.json")
     files = {f"{run}/{name}" for run in runs for name in names}
@@ -318,10 +319,10 @@ def _check_stored(folder: Path, file: StoredFile, size: int | None) -> list[Find
 
 
 def read_content(folder: Path, file: StoredFile) -> Iterator[bytes]:
-    """What is compressed in a listed file, part by part.
+    """Decompress a listed file chunk by chunk.
 
     Raises:
-        Rejected: It is damaged, or not as long as stated.
+        Rejected: It is damaged, or its uncompressed size is not the stated one.
     """
     size = file.content_bytes or 0
     with as_finding(file.path, "", "rebuild the folder with submit prepare"):

@@ -1,4 +1,4 @@
-"""Reads the log of another trainer that came with a submission."""
+"""Reads another trainer's log in a submission."""
 
 import tempfile
 from collections.abc import Mapping
@@ -19,24 +19,24 @@ SEND: Final = "send the log as its trainer wrote it, and say with --map what its
 def read_foreign(
     folder: Path, point: Checkpoint, files: Mapping[str, StoredFile], allowance: Allowance
 ) -> Reading:
-    """Read the log of a checkpoint that another trainer wrote.
+    """Read the log that another trainer wrote for a checkpoint.
 
     Args:
-        folder: The submission's folder; its files are those that are listed.
+        folder: The submission's folder, with exactly the listed files.
         point: A checkpoint with a `foreign_log`.
-        files: All files that are listed, by their paths.
-        allowance: What is left of the memory.
+        files: All listed files by path.
+        allowance: The remaining memory.
 
     Returns:
-        The one run that it tells of, with the checkpoint's seed.
+        The only run in it, with the checkpoint's seed.
 
     Raises:
-        Rejected: It cannot be read, tells of several runs, or of nothing that is known.
+        Rejected: It cannot be read, has several runs, or has no known field.
     """
     log = point.foreign_log
     assert log is not None
     name = log.files[0]
-    # The readers take files; TensorBoard's own loader cannot take anything else.
+    # The readers need files on disk, because TensorBoard's loader accepts nothing else.
     with tempfile.TemporaryDirectory() as place:
         paths = tuple(Path(place) / str(number) for number, _ in enumerate(log.files))
         for path, file in zip(paths, log.files, strict=True):

@@ -1,8 +1,8 @@
 """The Hugging Face hub: records too large for the repository, and whether a model exists.
 
-A file is named by dataset, commit and path, and its size and SHA-256 stand in `submission.json`. No
-more than the stated size is read, and what has another hash is thrown away. `HF_ENDPOINT` names a
-mirror and `HF_HUB_OFFLINE` keeps from asking, as for the hub's own library; no token is ever sent.
+A file is identified by dataset, commit and path, and `submission.json` has its size and SHA-256. No
+more than the stated size is read, and content with another hash is discarded. `HF_ENDPOINT` sets a
+mirror and `HF_HUB_OFFLINE` disables requests, as in the hub's own library; no token is ever sent.
 """
 
 import hashlib
@@ -24,22 +24,22 @@ from tasks.texts import digest_text, first_line
 
 HUB: Final = "https://huggingface.co"
 HOSTS: Final = ("huggingface.co", "hf.co")
-"""Where files of the hub come from, with all names below these; a mirror is added to them."""
+"""Hosts of the hub, including their subdomains; a mirror is added to them."""
 TIMEOUT_S: Final = 60
 MAX_ANSWER: Final = 2**24
-"""Bytes of what the hub says of a model."""
+"""Maximum size of the hub's response about a model in bytes."""
 _REDIRECTS = 5
 _CHUNK = 2**20
 _ABSENT = (400, 401, 403, 404, 410, 451)
-"""There is no such model, or not for everybody. Of a private one the hub does not say that it
-exists, unless one is logged in."""
+"""Statuses for models that do not exist or are not public. The hub does not reveal private models
+without a login."""
 
 
 def fetched(file: StoredFile) -> Path:
-    """The local copy of a file that lies on the hub; fetched if there is none yet.
+    """The local copy of a file on the hub, which is downloaded if necessary.
 
     Raises:
-        UserError: It cannot be fetched, or is not what is stated.
+        UserError: It cannot be downloaded, or its size or hash is not the stated one.
     """
     assert file.url is not None
     place = Path(platformdirs.user_cache_dir("arlarena-bench")) / "submissions" / file.sha256
@@ -53,21 +53,22 @@ def fetched(file: StoredFile) -> Path:
 
 
 def move_to_hub(folder: Path, submission: Submission, dataset: str, revision: str) -> int:
-    """Name the hub as the place of a submission's compressed files, and take them out of it.
+    """Replace a submission's compressed files by links to the hub.
 
-    They must be there already, as `<folder's name>/<path>`; each is fetched and compared first.
+    The files must already be on the hub, as `<folder's name>/<path>`; each is downloaded and
+    compared first.
 
     Args:
         folder: The submission's folder.
-        submission: What it says.
+        submission: Content of its `submission.json`.
         dataset: `OWNER/NAME`.
         revision: The dataset's commit.
 
     Returns:
-        How many files there were.
+        Number of replaced files.
 
     Raises:
-        UserError: A file is not on the hub as it is here; nothing was changed.
+        UserError: A file is missing on the hub or differs; nothing was changed.
     """
     base = f"{HUB}/datasets/{dataset}/resolve/{revision}/{folder.name}"
     moved = []
@@ -75,7 +76,7 @@ def move_to_hub(folder: Path, submission: Submission, dataset: str, revision: st
     for file in submission.files:
         if file.content_bytes is not None and file.url is None:
             stated = StoredFile.model_validate({**file.model_dump(), "url": f"{base}/{file.path}"})
-            # Never from the local copies: that it is there is what is asked.
+            # Not from the local copies, because the file must exist on the hub.
             _downloaded(f"{base}/{file.path}", stated)
             moved.append(file.path)
             files.append(stated)
@@ -91,13 +92,13 @@ def move_to_hub(folder: Path, submission: Submission, dataset: str, revision: st
 
 
 def is_on_hub(model: ModelIdentity) -> bool:
-    """Whether the hub shows everybody a model at the stated commit.
+    """Whether a model is public on the hub at the stated commit.
 
     Args:
-        model: Of kind `hub`, with a revision.
+        model: A model of kind `hub`, with a revision.
 
     Raises:
-        UserError: The hub cannot say.
+        UserError: The hub gives no answer.
     """
     name = f"{model.name} at {model.revision}"
     path = f"/api/models/{model.name}/revision/{model.revision}?expand=sha"
@@ -110,15 +111,15 @@ def is_on_hub(model: ModelIdentity) -> bool:
         found = json.loads(content)["sha"]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise UserError(f"{name} cannot be looked up: the hub names no commit") from error
-    # A branch may be called like a commit.
+    # A branch may have the name of a commit.
     return bool(found == model.revision)
 
 
 def _downloaded(url: str, file: StoredFile) -> bytes:
-    """The content at an address, if it is what is stated of a file.
+    """Download a file and check its size and hash.
 
     Raises:
-        UserError: It is not there, elsewhere than on the hub, or another.
+        UserError: It is missing, not on the hub, or differs from the stated size or hash.
     """
     status, content = _read(url.removeprefix(HUB), file.bytes, url)
     if status != requests.codes.ok:
@@ -134,17 +135,17 @@ def _downloaded(url: str, file: StoredFile) -> bytes:
 
 
 def _read(path: str, limit: int, name: str) -> tuple[int, bytes]:
-    """Status of an address of the hub, and its content if there is any to be had.
+    """Request a path from the hub, and return the status and any content.
 
-    Redirects are followed as long as they stay with the hub.
+    Redirects are followed within the hub.
 
     Args:
-        path: From the hub's root.
-        limit: Bytes.
-        name: What is asked for, for messages.
+        path: Path from the hub's root.
+        limit: Maximum number of bytes.
+        name: The requested item, for messages.
 
     Raises:
-        UserError: The hub cannot be reached, leads elsewhere, or sends more.
+        UserError: The hub cannot be reached, redirects elsewhere, or sends too much.
     """
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
         raise UserError(f"{name} cannot be fetched: HF_HUB_OFFLINE is set")
@@ -153,9 +154,9 @@ def _read(path: str, limit: int, name: str) -> tuple[int, bytes]:
     content = bytearray()
     try:
         with requests.Session() as session:
-            # Compressed on its way, a short answer could unpack to a long one.
+            # With compression, a short response could expand to a long one.
             session.headers["Accept-Encoding"] = "identity"
-            # A .netrc file would be a token.
+            # A .netrc file would add credentials.
             session.auth = _no_login
             for _ in range(_REDIRECTS + 1):
                 answer = session.get(address, stream=True, timeout=TIMEOUT_S, allow_redirects=False)
@@ -180,7 +181,7 @@ def _no_login(request: requests.PreparedRequest) -> requests.PreparedRequest:
 
 
 def _check_host(address: str, mirror: str) -> None:
-    """Check that a redirect stays with the hub.
+    """Check that a redirect stays within the hub.
 
     Raises:
         UserError: It does not.

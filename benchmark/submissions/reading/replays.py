@@ -1,11 +1,10 @@
-"""Replays that were made before: by the hash of what was played and of what replayed it.
+"""Cache of replays, keyed by hashes of the run and of the code that replays it.
 
-A replay is a pure function of the records, the panels and the code that replays (`REPLAY`). One
-that held is not made again as long as none of these changes, so that building a board of many
-entries takes the time of the new ones. Nor is one of an entry that did not hold, or did not end, if
-it took long: a few of these would take the time of all others in every build. It is tried again
-after any change of the code. What failed quickly is always tried again, as a machine may fail as
-well.
+A replay is a pure function of the records, the panels and the code that replays (`REPLAY`). A run
+that held is not replayed again until one of these changes, so that building a board only takes time
+for new entries. The cache also keeps slow replays that failed or did not finish, because a few of
+these would dominate every build; they are repeated after any code change. Quick failures are always
+repeated, because the machine may have been at fault.
 """
 
 import hashlib
@@ -48,19 +47,19 @@ REPLAY: Final = (
     "benchmark/models.py",
     "benchmark/submissions/checks/replay.py",
 )
-"""What can change the replay of a model's run: the tasks, panels included, and all modules that a
-replay imports."""
+"""Everything that can change the replay of a model's run: the tasks with their panels, and all
+modules that a replay imports."""
 ALL: Final = ("benchmark", "tasks")
-"""What can change anything that is found."""
+"""Everything that can change any finding."""
 SLOW_S: Final = 60.0
-"""Seconds of replaying an entry after which its refusal is worth keeping."""
+"""Minimum replay time of a refused entry in seconds for its refusal to be cached."""
 
 
 class Refusal(Strict):
-    """What was found by the replay of an entry.
+    """Findings from the replay of an entry.
 
     Attributes:
-        limit_s: How long it was allowed to take.
+        limit_s: Time limit of the replay in seconds.
         findings: The objections.
     """
 
@@ -69,18 +68,18 @@ class Refusal(Strict):
 
 
 class _Content(Strict):
-    """Of the file: turns in doubt of runs that held, and refusals of entries, by their hashes."""
+    """Content of the file: doubted turns of runs that held, and refusals of entries, by hash."""
 
     held: dict[str, int] = Field(default_factory=dict)
     refused: dict[str, Refusal] = Field(default_factory=dict)
 
 
 class Replays:
-    """What is known of replays.
+    """The cache of replays.
 
     Args:
-        file: Where it is kept; made if it is not there. Only this program may write it: whoever
-            can write it can have anything accepted.
+        file: Its file; created if missing. Only this program may write it: anybody who can write it
+            can get anything accepted.
 
     Raises:
         UserError: The file cannot be read.
@@ -95,11 +94,11 @@ class Replays:
             raise UserError(f"{file} is not a file of replays; delete it") from error
 
     def doubts(self, key: str) -> int | None:
-        """Turns in doubt of a run that held before; None for one that is not known."""
+        """Number of doubted turns of a run that held before; None if the run is unknown."""
         return self._content.held.get(key)
 
     def keep(self, key: str, doubts: int) -> None:
-        """Note that a run holds.
+        """Record that a run holds.
 
         Raises:
             UserError: The file cannot be written.
@@ -108,17 +107,17 @@ class Replays:
         self._write()
 
     def refusal(self, keys: Sequence[str], limit_s: float) -> Refusal | None:
-        """Why an entry was refused before, with no less time than now; None if it was not.
+        """Why an entry was refused before, with at least the current time limit; None if it wasn't.
 
         Args:
-            keys: Of its runs.
-            limit_s: How long its replay may take now.
+            keys: Keys of its runs.
+            limit_s: Current time limit of its replay in seconds.
         """
         known = self._content.refused.get(_of_entry(keys))
         return known if known is not None and known.limit_s >= limit_s else None
 
     def refuse(self, keys: Sequence[str], refusal: Refusal) -> None:
-        """Note that an entry does not hold.
+        """Record that an entry does not hold.
 
         Raises:
             UserError: The file cannot be written.
@@ -137,10 +136,10 @@ def _of_entry(keys: Sequence[str]) -> str:
 
 
 def key_of(manifest: Manifest, records: tuple[EpisodeRecord, ...]) -> str:
-    """Hash of a run and of everything that decides on its replay.
+    """Hash of a run and of everything that its replay depends on.
 
-    A scripted policy is also asked again (`check_records`), which is as slow as the replay: there
-    any change of the code counts.
+    Scripted policies are also queried again (`check_records`), which is as slow as the replay, so
+    for them any change of the code counts.
     """
     judge = _judge(ALL if manifest.model.kind == "policy" else REPLAY)
     digest = hashlib.sha256(judge.encode())
@@ -152,10 +151,10 @@ def key_of(manifest: Manifest, records: tuple[EpisodeRecord, ...]) -> str:
 
 @cache
 def _judge(places: tuple[str, ...]) -> str:
-    """Hash of files of this program and of the versions of what is installed.
+    """Hash of this program's files and of the installed packages' versions.
 
     Args:
-        places: Files, and folders with all that is in them.
+        places: Files, and folders with their whole content.
     """
     digest = hashlib.sha256(sys.version.encode())
     for place in places:

@@ -1,15 +1,14 @@
-"""Git, only called from here: the changes of a pull request, and its files as data.
+"""Runs git, the only module to do so: the changes of a pull request, and its files as data.
 
-A pull request's tree can make git run programs: a folder with `HEAD`, `objects`, `refs` and
-`config` is a repository to a git that starts within it, attributes choose filters, and a submodule
-or a missing object is fetched from where somebody says. So git is told which repository is meant
-and never looks for one, nothing is checked out, only commits that already exist are compared,
-and no transport is allowed. Settings of the user and the system have no say, nor has the
-environment.
+A pull request's tree can make git run programs: if git starts in a folder with `HEAD`, `objects`,
+`refs` and `config`, it treats it as a repository; attributes select filters; and submodules or
+missing objects are fetched from addresses in the tree. So git gets an explicit repository and never
+searches for one, nothing is checked out, only existing commits are compared, and no transport is
+allowed. Settings of the user, the system and the environment are ignored.
 
-A tree can also name one folder many times, and that one another: ten trees are 10^10 files. Git
-keeps all changes in memory before it prints one, but lists files one by one. So changes are found
-by comparing two lists, and a list that is too long is not read to its end.
+A tree can also contain one folder many times, which contains another many times, so that ten trees
+make 10^10 files. Git holds all changes in memory before it prints any, but lists files one by one.
+So changes are found by comparing two lists, and lists that are too long are not read to the end.
 """
 
 import os
@@ -27,9 +26,9 @@ from tasks.errors import UserError
 
 TIMEOUT_S: Final = 60
 MAX_LIST: Final = 2**24
-"""Bytes of a list of files: 60 times as many as this repository has."""
+"""Maximum size of a list of files in bytes, 60 times that of this repository."""
 MAX_MEMORY: Final = 2**29
-"""Bytes that git takes to list files; one tree alone may be larger."""
+"""Maximum memory in bytes for git to list files; a single tree can exceed it."""
 _OPTIONS: Final = (
     *("-c", "safe.bareRepository=explicit"),
     *("-c", "protocol.allow=never"),
@@ -42,7 +41,7 @@ _ENVIRONMENT: Final = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_ATTR_NOSYSTEM": "1",
-    # Empty, the list of transports that may be used goes before what a repository's config allows.
+    # The empty list of allowed transports overrides the repository's config.
     "GIT_ALLOW_PROTOCOL": "",
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
@@ -50,13 +49,13 @@ _ENVIRONMENT: Final = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
 }
-"""All that git sees of the environment: a `GIT_DIR` or `GIT_EXTERNAL_DIFF` of the caller is not."""
+"""Git's whole environment: variables of the caller such as `GIT_DIR` are not passed on."""
 REGULAR: Final = ("100644", "100755")
-"""Modes of files; everything else is a link or a submodule."""
+"""Modes of regular files; everything else is a link or a submodule."""
 _LIMITED: Final = ("/bin/sh", "-c", 'ulimit -d "$0" || :; exec "$@"', str(MAX_MEMORY // 1024))
-"""Begins the command of a program with a limit of memory, if the system has one."""
+"""Command prefix that limits a program's memory, if the system supports it."""
 _NOWHERE: Final = "/"
-"""Where git starts: nothing of a tree is found by being there, no program and no settings."""
+"""Git's working directory, outside of any tree, so that it finds no program or settings there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +63,9 @@ class Change:
     """One path that differs between two commits.
 
     Attributes:
-        status: `A` added, `D` deleted, `M` changed, `T` of another kind.
-        mode: Git's mode in the newer commit, `000000` where it is deleted.
-        path: From the repository's root; bytes that are no UTF-8 are surrogates.
+        status: `A` added, `D` deleted, `M` modified, `T` type changed.
+        mode: Git's mode in the newer commit, `000000` if it was deleted.
+        path: Path from the repository's root; bytes that are not UTF-8 are surrogates.
     """
 
     status: str
@@ -81,8 +80,8 @@ class Blob:
     Attributes:
         mode: Git's mode.
         name: SHA of its content.
-        size: In bytes; None for a submodule.
-        path: From the repository's root.
+        size: Size in bytes; None for a submodule.
+        path: Path from the repository's root.
     """
 
     mode: str
@@ -96,14 +95,14 @@ class Repository:
     """A trusted clone with untrusted commits.
 
     Attributes:
-        git_dir: Its `.git`, absolute.
+        git_dir: Absolute path of its `.git`.
     """
 
     git_dir: Path
 
     @classmethod
     def at(cls, root: Path) -> "Repository":
-        """The clone whose root is named.
+        """The clone with the given root.
 
         Raises:
             UserError: There is none.
@@ -115,10 +114,10 @@ class Repository:
 
     @classmethod
     def around(cls, folder: Path) -> "Repository":
-        """The clone that a folder lies in.
+        """The clone that contains a folder.
 
-        Only a `.git` above the folder counts: no commit can hold one, so that nobody's tree can
-        pass for a repository here.
+        Only a `.git` above the folder counts: no commit can contain one, so no submitted tree can
+        pass for a repository.
 
         Raises:
             UserError: There is none, or it is owned by another user.
@@ -136,11 +135,11 @@ class Repository:
         raise UserError(f"{folder} is not in a git repository; give one with --repository")
 
     def commit(self, name: str, option: str) -> str:
-        """The commit that a name stands for.
+        """Resolve a name to a commit.
 
         Args:
             name: A branch, a tag or a hash.
-            option: Where it comes from, for the message.
+            option: The option that it was given with, for the message.
 
         Raises:
             UserError: There is none.
@@ -154,15 +153,15 @@ class Repository:
         return found.stdout.decode("ascii").strip()
 
     def fork(self, base: str, head: str) -> str:
-        """The newest commit that two commits have both grown from.
+        """The merge base of two commits.
 
         Args:
-            base: A commit's hash.
-            head: Another's.
+            base: Hash of a commit.
+            head: Hash of another commit.
 
         Raises:
-            UserError: They have none in common, as far as the clone goes back, or several, of
-                which each would show other changes.
+            UserError: There is none, as far as the clone goes back, or there are several, which
+                would give different changes.
         """
         found = self._run("merge-base", "--all", base, head)
         if found.returncode == 1:
@@ -180,7 +179,7 @@ class Repository:
         return forks[0]
 
     def changes(self, old: str, new: str) -> list[Change]:
-        """What differs between two commits, by hash; a renamed file is deleted and added.
+        """The differences between two commits, by hash; a renamed file counts as deleted and added.
 
         Raises:
             Rejected: A commit has too many files.
@@ -188,7 +187,7 @@ class Repository:
         before = {path: (mode, name) for path, mode, name, *_ in self._listed(old)}
         found = []
         for path, mode, name, *_ in self._listed(new):
-            # A path that is there twice is there once more than before.
+            # The second of two entries with one path counts as added.
             was = before.pop(path, None)
             if was is None:
                 found.append(Change("A", mode, path))
@@ -197,10 +196,10 @@ class Repository:
         return found + [Change("D", "000000", path) for path in before]
 
     def files(self, commit: str, folder: str) -> list[Blob]:
-        """All files of a folder in a commit, with those of the folders in it.
+        """All files of a folder in a commit, including subfolders.
 
         Raises:
-            Rejected: They are too many.
+            Rejected: There are too many.
         """
         return [
             Blob(mode, name, None if size == "-" else int(size), path)
@@ -208,10 +207,10 @@ class Repository:
         ]
 
     def contents(self, blobs: Sequence[Blob]) -> list[bytes]:
-        """The bytes of files as they were committed: no filter and no line ending is applied.
+        """The bytes of files as committed, without filters and line-ending conversion.
 
         Args:
-            blobs: Regular files, of a size that fits into memory together.
+            blobs: Regular files that fit into memory together.
         """
         wanted = "".join(f"{blob.name}\n" for blob in blobs).encode("ascii")
         answer = self._checked("cat-file", self._run("cat-file", "--batch", stdin=wanted))
@@ -225,12 +224,12 @@ class Repository:
         return found
 
     def _listed(self, *arguments: str) -> Iterator[tuple[str, ...]]:
-        """Files in a tree: path, mode and SHA, with `-l` also the size.
+        """List files in a tree: path, mode and SHA, with `-l` also the size.
 
         Raises:
-            Rejected: They are too many.
+            Rejected: There are too many.
         """
-        # With folders in the list, many that hold no file come to its end as well.
+        # Folders are listed, too, so that many empty ones also exceed the limit.
         told = ("ls-tree", "-r", "-t", "-z", "--full-tree", *arguments)
         listed = self._checked(told[0], self._run_bounded(*told))
         if len(listed) > MAX_LIST:
@@ -263,7 +262,7 @@ class Repository:
             raise UserError(f"git cannot be run: {error}") from error
 
     def _run_bounded(self, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
-        """Run git until it has printed more than `MAX_LIST` bytes, and no further."""
+        """Run git, and stop it if it prints more than `MAX_LIST` bytes."""
         command = [*_LIMITED, *self._command(*arguments)]
         try:
             process = subprocess.Popen(  # noqa: S603 - as above
@@ -307,5 +306,5 @@ def _environment() -> dict[str, str]:
 
 
 def _same_kind(one: str, other: str) -> bool:
-    """Whether two modes are of a file, or two of a link: only the permissions differ."""
+    """Whether two modes have the same file type, so that at most permissions differ."""
     return one[:3] == other[:3]

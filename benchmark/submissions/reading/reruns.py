@@ -1,4 +1,4 @@
-"""What maintainers have repeated of entries: `reruns.yaml`, beside the submissions."""
+"""Maintainers' reruns of entries: `reruns.yaml`, beside the submissions."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -16,17 +16,17 @@ from tasks.errors import UserError
 from tasks.strict import Strict, first_fault, not_yaml
 
 RERUN: Final = "reruns.yaml"
-"""Where none of the entries can touch it; maintainers write it."""
+"""The file of reruns, which only maintainers write and which is in no entry's folder."""
 EPISODES: Final = 32
-"""Of every panel of a run at least so many are played again."""
+"""Minimum number of episodes to play again per panel of a run."""
 TOGETHER: Final = 160
-"""Of a panel, of all runs of an entry together, at least. Records that claim 5 points more than the
-weights have are found in 8 to 9 of 10 entries with greedy decoding (computed; 32 episodes: 1 of
-14). Where tokens are sampled, only success can be compared: simulated with episodes of unequal
-difficulty, 15 points are found in 9 of 10 (32 episodes: 3 of 10)."""
+"""Minimum number per panel over all runs of an entry. With greedy decoding, records that claim 5
+points more success than the weights have are detected in 8 to 9 of 10 entries (computed; with 32
+episodes: 1 of 14). With sampled tokens, only success can be compared: in simulations with episodes
+of unequal difficulty, 15 points are detected in 9 of 10 entries (32 episodes: 3 of 10)."""
 EQUAL_PLAY: Final = 0.9
-"""Of the episodes of greedy decoding so many must have the recorded answers, to the letter: of
-another batch or machine a token that is nearly as likely as another is chosen now and then."""
+"""Minimum share of greedily decoded episodes with exactly the recorded answers. Other batches and
+machines occasionally choose the other of two almost equally likely tokens."""
 
 Place = tuple[str, str, str]
 """A panel of a run: the run's folder in the submission, task, panel."""
@@ -34,16 +34,16 @@ _Count = Annotated[int, Field(ge=0)]
 
 
 class PanelSample(Strict):
-    """What was played again of a panel.
+    """The rerun of a sample from a panel.
 
     Attributes:
         run: The run's folder in the submission.
         task: Task.
         panel: Panel.
-        episodes: Recorded by the run.
-        count: Played again.
-        equal: Of these so many had the recorded answers.
-        greedy: Tokens were not drawn: the weights have one answer.
+        episodes: Number of episodes recorded by the run.
+        count: Number of episodes played again.
+        equal: Number of these with the recorded answers.
+        greedy: Whether decoding is greedy, so that the weights have only one answer.
     """
 
     run: str
@@ -56,24 +56,23 @@ class PanelSample(Strict):
 
     @property
     def own_play(self) -> bool:
-        """Whether the answers are those of the weights, which a tie of success does not say."""
+        """Whether the answers are proven to come from the weights, which a tie does not prove."""
         enough = self.count >= min(EPISODES, self.episodes)
         return self.greedy and enough and self.equal >= EQUAL_PLAY * self.count
 
 
 class RerunSample(Strict):
-    """What was repeated of an entry, and what came of it (`benchmark.submissions.rerun`).
+    """The repeated part of an entry, and the result (`benchmark.submissions.rerun`).
 
     Attributes:
-        commit: Of the code.
-        nonce: What the sample was drawn from; random, so that no author can know it before.
-        what: Episodes that the weights played again, or updates that were trained again.
-        count: How many.
-        equal: Of these so many were equal: in all answers, or in all numbers.
-        holds: Whether that is what the records say, within their noise.
-        panels: Of what was played again.
-        published: Everybody can get the weights that played: a hub model at a commit, or a
-            registered init.
+        commit: Commit of the code.
+        nonce: Nonce that the sample was drawn from; random, so that no author can predict it.
+        what: `episodes` that the weights played again, or `updates` that were trained again.
+        count: Number of episodes or updates.
+        equal: Number of these that were equal, in all answers or in all numbers.
+        holds: Whether the result matches the records within their noise.
+        panels: Results by panel, for episodes.
+        published: Whether the weights are public: a hub model at a commit, or a registered init.
     """
 
     commit: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
@@ -87,7 +86,7 @@ class RerunSample(Strict):
 
     @property
     def text(self) -> str:
-        """One line for people."""
+        """A summary on one line."""
         done = "played" if self.what == "episodes" else "trained"
         verdict = "they hold" if self.holds else "they do not hold"
         weights = " (weights not published)" if self.published is False else ""
@@ -98,16 +97,16 @@ class RerunSample(Strict):
 
 
 class Rerun(Strict):
-    """Something that maintainers have repeated.
+    """A maintainers' rerun.
 
     Attributes:
         date: Day, ISO 8601.
-        by: Who.
-        note: What came out.
-        sample: What was repeated; null where a person has repeated it in another way.
-        submission_sha256: Of the entry's `submission.json`, which lists all its files by hash: a
-            record is of this content and does not pass to another entry of the same name; null
-            where it was written by hand for whatever has the name.
+        by: Who did it.
+        note: The result.
+        sample: The repeated part; null if a person repeated it in another way.
+        submission_sha256: SHA-256 of the entry's `submission.json`, which lists all its files by
+            hash, so that the record does not pass to another entry of the same name; null if it was
+            written by hand for any entry with that name.
     """
 
     date: str
@@ -118,25 +117,25 @@ class Rerun(Strict):
 
     @property
     def what(self) -> str:
-        """What was repeated: episodes, if the record does not say."""
+        """What was repeated; episodes by default."""
         return "episodes" if self.sample is None else self.sample.what
 
     @property
     def holds(self) -> bool:
-        """Whether that is what the records say; a person who says so is believed."""
+        """Whether the result matches the records; records written by hand are trusted."""
         return self.sample is None or self.sample.holds
 
 
 Reruns = Mapping[str, tuple[Rerun, ...]]
-"""What maintainers have repeated, by the name of an entry's folder."""
+"""Maintainers' reruns, by the name of an entry's folder."""
 
 
 def reruns_of(folder: Path, reruns: Reruns) -> tuple[Rerun, ...]:
-    """What maintainers have repeated of an entry; records of other content are left out.
+    """Maintainers' reruns of an entry, except those of other content.
 
     Args:
-        folder: The entry's folder; it was read before.
-        reruns: All that there is (`read_reruns`).
+        folder: The entry's folder, already read successfully.
+        reruns: All reruns (`read_reruns`).
     """
     records = reruns.get(folder.name, ())
     if not records:
@@ -146,23 +145,23 @@ def reruns_of(folder: Path, reruns: Reruns) -> tuple[Rerun, ...]:
 
 
 def last_of(records: Sequence[Rerun], what: str) -> Rerun | None:
-    """The last rerun of a kind, which decides; None if there was none.
+    """The last rerun of a kind, which is decisive; None if there was none.
 
     Args:
-        records: Of an entry, as they were written down.
+        records: Reruns of an entry, in the order of the file.
         what: `episodes` or `updates`.
     """
     return next((each for each in reversed(records) if each.what == what), None)
 
 
 def own_plays(folder: Path, reruns: Reruns) -> frozenset[Place]:
-    """The panels of an entry's runs whose answers its weights have given maintainers again.
+    """The panels of an entry's runs for which a rerun with its weights gave the same answers.
 
     Args:
-        folder: The entry's folder; it was read before.
-        reruns: All that there is (`read_reruns`).
+        folder: The entry's folder, already read successfully.
+        reruns: All reruns (`read_reruns`).
     """
-    # What a person wrote by hand names no episodes: it neither proves a play nor takes one back.
+    # Records written by hand name no episodes, so they neither prove nor disprove a play.
     signed = [each for each in reruns_of(folder, reruns) if each.submission_sha256 is not None]
     last = last_of([each for each in signed if each.sample is not None], "episodes")
     if last is None or last.sample is None or not last.holds:
@@ -178,7 +177,7 @@ def digest_of(folder: Path) -> str:
 
 
 def read_reruns(submissions: Path) -> dict[str, tuple[Rerun, ...]]:
-    """What maintainers have repeated, by folder name; empty where the file is not there.
+    """Maintainers' reruns by folder name; empty if there is no file.
 
     Raises:
         UserError: The file breaks its schema.

@@ -1,1 +1,1 @@
-"""Checks of training logs: counts, batches, panels, start, and what two logs have in common."""
+"""Checks of training logs: counts, batches, panels, start, and similarity to other logs."""

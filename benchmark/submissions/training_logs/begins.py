@@ -1,7 +1,7 @@
-"""Checks that a log begins where others say that its init is.
+"""Checks that a log begins at its init's success according to other sources.
 
-Collapse is judged from the highest success on, which is often the init's: a log whose first
-validation is lower than it was hides one.
+Collapse is judged from the highest success on, which is often the init's, so a log can hide a
+collapse by lowering its first validation.
 """
 
 import math
@@ -26,15 +26,15 @@ from benchmark.submissions.training_logs.panels import (
 
 @dataclass(frozen=True, slots=True)
 class KnownStart:
-    """What weights solve that training can start from.
+    """The known success of weights that training can start from.
 
     Attributes:
         model: The weights.
-        fingerprint: Of the panel's protocol.
-        success: Their rate.
-        episodes: Of how many plays.
-        engine: What played, as it describes itself.
-        said_by: Where it stands.
+        fingerprint: Fingerprint of the panel's protocol.
+        success: Their success rate.
+        episodes: Number of plays.
+        engine: The engine's description of itself.
+        said_by: The source.
     """
 
     model: ModelIdentity
@@ -46,15 +46,15 @@ class KnownStart:
 
     @property
     def said(self) -> tuple[Any, ...]:
-        """What two starts have in common that say the same."""
+        """Key that is equal for starts with the same content."""
         engine = (self.engine.get(fact) for fact in ("kind", "dtype", "device"))
         return (self.model, self.fingerprint, self.success, *map(str, engine))
 
 
 def known_starts(entry: Entry) -> tuple[KnownStart, ...]:
-    """What an entry says of inits: the first validations of its logs, or the entry of an init.
+    """An entry's results of inits: the first validations of its logs, or an init's evaluation.
 
-    A run in which episodes ended in errors does not count: they are failures of the engine.
+    Evaluations with errors are excluded, because errors count as failures but are the engine's.
     """
     found = []
     folder = entry.folder.name
@@ -85,23 +85,22 @@ def known_starts(entry: Entry) -> tuple[KnownStart, ...]:
                 for panel in run.summary.panels
                 if not panel.errors
             ]
-    # Seeds of one training begin alike: of equal ones the first is enough.
+    # Keep the first of equal starts, since seeds of one method begin alike.
     return tuple({start.said: start for start in reversed(found)}.values())
 
 
 def check_begins(
     point: ReadCheckpoint, log: TrainingLog, known: Sequence[KnownStart]
 ) -> Iterator[Finding]:
-    """Compare a log's first validations with what is known of its init.
+    """Compare a log's first validations with known results of its init.
 
-    Played greedily by engines that compute alike, they are equal. Otherwise each is a draw, and all
-    that is known of one panel is taken together: the more entries there are, the less one of them
-    decides.
+    With greedy decoding on engines that compute alike, they are equal. Otherwise each result is a
+    sample, and all known results on a panel are pooled, so that no entry decides alone.
 
     Args:
-        point: What the training has led to.
+        point: The checkpoint that the training led to.
         log: Its log.
-        known: From all other entries, or from the seeds of its own.
+        known: Known starts, from all other entries or from the entry's own seeds.
     """
     panels = matched_panels(point, log)
     for line in _first(log):
@@ -129,7 +128,7 @@ def check_begins(
 
 
 class _Rate(NamedTuple):
-    """A success rate, and of how many plays."""
+    """A success rate with its number of plays."""
 
     value: float
     plays: int

@@ -1,8 +1,7 @@
-"""Finds copied training logs of which every digit was changed.
+"""Finds copied training logs in which every digit was changed.
 
-Two training runs have a trend in common, but not how each number goes up and down on it. A copy
-with noise on its numbers, or with all of them scaled, has other digits, and goes up and down as
-before.
+Two training runs may share a trend, but not the fluctuations of each number around it. A copy with
+added noise, or with all numbers scaled, has other digits but the same fluctuations.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,26 +19,28 @@ from benchmark.submissions.training_logs.counts import numbers_of
 
 Bools = npt.NDArray[np.bool_]
 FEWEST_UPDATES: Final = 10
-"""That two logs must both have. Ten of two runs from one init with one seed are the most alike."""
+"""Minimum number of updates in both logs. The first ten updates of two runs with the same init and
+seed are the most similar."""
 MAX_UPDATES: Final = 200
-"""The first ones, which are compared."""
+"""Number of first updates that are compared."""
 MAX_NUMBERS: Final = 256
-"""Of a log that are compared; those of single panels and tasks come last."""
+"""Maximum number of a log's metrics to compare; those of single panels and tasks come last."""
 FEWEST_NUMBERS: Final = 5
-"""That change in both logs from update to update."""
+"""Minimum number of metrics that change in both logs from update to update."""
 ALIKE: Final = 0.95
-"""Rank correlation of a number's changes in two logs from which on they are alike. In two of this
-project's logs at most 26% of the numbers are (33,930 pairs); with 1% of noise on every number, 260
-of 261 copies have most of them alike, with 3% 257 (`tests/benchmarks/scripts/likeness.py`)."""
+"""Rank correlation of a metric's changes in two logs from which on they count as alike. In any two
+of this project's logs, at most 26% of the metrics are alike (33,930 pairs). With 1% noise on every
+number, most are alike in 260 of 261 copies, with 3% noise in 257
+(`tests/benchmarks/scripts/likeness.py`)."""
 
 
 @dataclass(frozen=True)
 class Changes:
-    """How the numbers of a log change from update to update.
+    """How the metrics of a log change from update to update.
 
     Attributes:
-        names: Of k numbers, sorted.
-        values: (T, k) as float64; NaN where a number was not measured.
+        names: Names of the k metrics, sorted.
+        values: (T, k) values as float64; NaN where a metric was not measured.
     """
 
     names: tuple[str, ...]
@@ -47,20 +48,20 @@ class Changes:
 
     @cached_property
     def _whole(self) -> tuple[Values, Bools]:
-        """Of all updates: most logs that are compared have as many."""
+        """`_ranked` over all updates, cached because most compared logs have equally many."""
         return _ranked(self.values)
 
     def part(self, names: Sequence[str], updates: int) -> Values:
-        """The first updates, (U, n).
+        """(U, n) values of the first updates.
 
         Args:
-            names: Of n numbers, all of them here.
+            names: Names of n metrics, all of which must exist.
             updates: U.
         """
         return self.values[:updates, self._places(names)]
 
     def ranked(self, names: Sequence[str]) -> tuple[Values, Bools]:
-        """As `_ranked` of all updates."""
+        """`_ranked` over all updates, for the named metrics."""
         places, (ranks, moves) = self._places(names), self._whole
         return ranks[:, places], moves[places]
 
@@ -69,7 +70,7 @@ class Changes:
 
     @classmethod
     def of(cls, rows: Sequence[Mapping[str, float]]) -> "Changes":
-        """Of a log's updates, in their order."""
+        """Collect the changes from a log's updates, in order."""
         rows = rows[:MAX_UPDATES]
         found = sorted({name for row in rows for name in row}, key=lambda name: ("@" in name, name))
         names = tuple(sorted(found[:MAX_NUMBERS]))
@@ -80,12 +81,12 @@ class Changes:
 
     @classmethod
     def of_log(cls, log: TrainingLog) -> "Changes":
-        """Of a log of this project's trainer."""
+        """Collect the changes from a log of this project's trainer."""
         return cls.of([numbers_of(line) for line in log.updates[:MAX_UPDATES]])
 
     @classmethod
     def of_curves(cls, run: RunCurves) -> "Changes":
-        """Of another trainer's log."""
+        """Collect the changes from another trainer's log."""
         rows: dict[int, dict[str, float]] = {}
         for name, points in run.curves.items():
             finite = points.finite
@@ -95,22 +96,22 @@ class Changes:
 
 
 def copied_changes(mine: Changes, theirs: Changes) -> tuple[int, int] | None:
-    """As `alike_changes`, if these are most numbers; None otherwise."""
+    """`alike_changes`, if most metrics are alike; None otherwise."""
     found = alike_changes(mine, theirs)
     return found if found is not None and 2 * found[0] > found[1] else None
 
 
 def alike_changes(mine: Changes, theirs: Changes) -> tuple[int, int] | None:
-    """How many numbers of two logs go up and down together.
+    """How many metrics of two logs rise and fall together.
 
     Args:
-        mine: Of one log.
-        theirs: Of the other one.
+        mine: Changes in one log.
+        theirs: Changes in the other log.
 
     Returns:
-        How many numbers do, with a rank correlation (Spearman's) of `ALIKE` or more between their
-        changes, and of how many that change in most updates of both logs; None if there is too
-        little to compare.
+        The number of metrics whose changes have a Spearman rank correlation of `ALIKE` or more, and
+        the number of metrics that change in most updates of both logs; None if there is too little
+        to compare.
     """
     updates = min(len(mine.values), len(theirs.values))
     names = sorted(set(mine.names) & set(theirs.names))
@@ -121,32 +122,32 @@ def alike_changes(mine: Changes, theirs: Changes) -> tuple[int, int] | None:
     if len(mine.values) == len(theirs.values) and not gaps.any():
         ranked = [each.ranked(names) for each in (mine, theirs)]
     else:
-        # Where one log has no value, neither has changed: leaving out values hides nothing else.
+        # Where one log has no value, both count as unchanged: omitting values hides nothing else.
         ranked = [_ranked(_filled(each, gaps)) for each in values]
     (one, moves), (other, moves_too) = ranked
     both = moves & moves_too
     count = int(np.count_nonzero(both))
     if count < FEWEST_NUMBERS:
         return None
-    # Ranks without ties have one variance.
+    # Ranks without ties always have the same variance.
     variance = (updates - 1) * ((updates - 1) ** 2 - 1) / 12
     correlation = (one[:, both] * other[:, both]).sum(axis=0) / variance
     return int(np.count_nonzero(correlation >= ALIKE)), count
 
 
 def changes_text(found: tuple[int, int], name: str) -> str:
-    """What is said of a copy.
+    """Text on a copy.
 
     Args:
-        found: By `copied_changes`.
-        name: Of the other log.
+        found: Result of `copied_changes`.
+        name: Name of the other log.
     """
     alike, count = found
     return f"{alike} of {count} numbers rise and fall from update to update as in {name}"
 
 
 def _filled(values: Values, gaps: Bools) -> Values:
-    """(U, n) values, those in gaps as in the update before."""
+    """(U, n) values with gaps forward-filled."""
     filled = np.where(gaps, np.nan, values)
     for at in range(1, len(filled)):
         filled[at] = np.where(gaps[at], filled[at - 1], filled[at])
@@ -154,14 +155,14 @@ def _filled(values: Values, gaps: Bools) -> Values:
 
 
 def _ranked(values: Values) -> tuple[Values, Bools]:
-    """How numbers change.
+    """Rank the changes of metrics.
 
     Args:
-        values: (U, n).
+        values: (U, n) values.
 
     Returns:
-        (U - 1, n) ranks of the changes, with mean 0, of equal ones the first is the lower; and
-        (n,) whether a number changes in most updates.
+        (U - 1, n) ranks of the changes, with mean 0 and ties broken in order; and (n,) whether each
+        metric changes in most updates.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         changes = np.diff(values, axis=0)

@@ -1,7 +1,7 @@
 """Checks that rates in a training log are possible counts.
 
-A success rate of 256 episodes is a multiple of 1/256, and its interval follows from it; a share of
-responses is one of turns that were played. Whoever draws a smoother curve by hand breaks that.
+A success rate over 256 episodes is a multiple of 1/256 and determines its interval, and a share of
+responses is a fraction of the played turns. Curves smoothed by hand violate this.
 """
 
 import math
@@ -16,22 +16,22 @@ from benchmark.submissions.format.findings import Finding
 
 AS_WRITTEN: Final = "send the log exactly as written by the trainer"
 TOLERANCE: Final = 1e-6
-"""By how much a rate that was rounded to float32 may miss a count, times the count."""
+"""Maximum error of a rate rounded to float32, relative to the count."""
 
 _COUNTED: Final[Mapping[str, str]] = {
     "rollout/success": "rollout/episodes",
     "rollout/uniform_groups": "rollout/groups",
 }
-"""Shares that are counts, and of what."""
+"""Shares, and the counts that they are fractions of."""
 _APART: Final = ("seconds/", "memory/", "speed/")
-"""Numbers of the machine and not of the policy."""
+"""Prefixes of metrics of the machine, not of the policy."""
 _ALWAYS: Final = (
     *("rollout/success", "rollout/score", "rollout/return", "rollout/reward", "rollout/penalty"),
     *("rollout/turns", "rollout/episodes", "rollout/groups", "rollout/uniform_groups"),
     *("rollout/group_std", "rollout/tries", "rollout/errors", "tokens/prompt", "tokens/response"),
     *("policy/optimizer_steps", "policy/skipped_steps"),
 )
-"""What the trainer measures in every update."""
+"""Metrics that the trainer logs in every update."""
 _OF_STEPS: Final = tuple(
     name
     for name in METRICS
@@ -42,14 +42,14 @@ _OF_STEPS: Final = tuple(
         *("policy/learning_rate", "policy/advantage_std", "tokens/trained"),
     )
 )
-"""What it measures in every update with an optimizer step."""
+"""Metrics that it logs in every update with an optimizer step."""
 
 FRACTIONS: Final = 5
-"""Numbers of an update that are not whole, at least, to compare it with others."""
+"""Minimum number of non-integer values in an update to compare it with others."""
 
 
 def check_counts(log: TrainingLog) -> Iterator[Finding]:
-    """Look for a validation and for an update whose numbers cannot be."""
+    """Look for a validation and an update with impossible numbers."""
     for number, line in enumerate(log.validations):
         problem = _fault_of_validation(line)
         if problem:
@@ -71,7 +71,7 @@ def check_counts(log: TrainingLog) -> Iterator[Finding]:
 
 
 def numbers_of(line: Update) -> dict[str, float]:
-    """What no two seeds have in common: all numbers of an update but time and memory."""
+    """The numbers of an update that differ between seeds: all except time and memory."""
     return {name: value for name, value in line.values.items() if not name.startswith(_APART)}
 
 
@@ -109,7 +109,7 @@ def _fault_of_update(update: Update) -> str | None:
 
 
 def _fault_of_tasks(update: Update, tasks: Sequence[str]) -> str | None:
-    """What is said of a task that has no numbers of its own: there are others, or it is alone."""
+    """Fault of per-task numbers for another task, or for the only one; None if there are none."""
     for name in (*update.values, *update.nonfinite):
         _, of_task, task = name.partition("@")
         if of_task and (task not in tasks or len(tasks) == 1):
@@ -118,7 +118,7 @@ def _fault_of_tasks(update: Update, tasks: Sequence[str]) -> str | None:
 
 
 def _fault_of_sums(update: Update) -> str | None:
-    """How the tokens of an update contradict its turns."""
+    """How an update's tokens contradict its turns; None if they do not."""
     said = update.values
     turns = said.get("rollout/turns", 0.0) * said.get("rollout/episodes", 0.0)
     if said.get("tokens/prompt", math.inf) < turns * (1 - TOLERANCE):
@@ -135,7 +135,7 @@ def _fault_of_sums(update: Update) -> str | None:
 
 
 def _fault_of_time(update: Update, before: float) -> str | None:
-    """How the whole time contradicts that of one update."""
+    """How the total time contradicts that of an update; None if it does not."""
     took, passed = update.values.get("seconds/total"), update.seconds_total - before
     if took is not None and passed < took * (1 - TOLERANCE):
         return f"took {took:g} seconds, but seconds_total grows by {passed:g}"

@@ -1,4 +1,4 @@
-"""Numbers that two training logs have in common."""
+"""Equal numbers in two training logs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -11,32 +11,31 @@ from benchmark.logs.training_log import TrainingLog
 from benchmark.submissions.training_logs.counts import FRACTIONS, numbers_of
 
 Hashes = npt.NDArray[np.int64]
-"""(k,) hashes of numbers with their names, the same in one process alone. The highest bits are
-those of the name, so that what a log says can be compared by what both logs measure."""
+"""(k,) hashes of numbers with their names, valid in one process only. The highest bits are the
+name's, so that only the metrics that both logs contain are compared."""
 Validations = Mapping[tuple[int, str], tuple[str, ...]]
-"""The numbers of validations, by update and fingerprint, to `DIGITS` digits; 0 is the init's."""
+"""Numbers of validations to `DIGITS` digits, by update and fingerprint; update 0 is the init's."""
 _NAME_BITS: Final = 16
 COPIED_SHARE: Final = 0.5
-"""Of the updates of a log: more than that with the numbers of another log are copies. The first
-updates of recipes with one seed and one init can be equal."""
+"""Share of a log's updates above which it counts as a copy if they have the numbers of another log.
+The first updates of different recipes with the same seed and init can be equal."""
 EQUAL_NUMBERS: Final = 0.8
-"""Of the numbers of an update: from that share on it is that of the other log."""
+"""Minimum share of an update's numbers in the other log for the update to count as equal."""
 DIGITS: Final = 5
-"""First digits of a number that two models, or two runs, do not have in common by chance."""
+"""Number of leading digits that two models, or two runs, do not share by chance."""
 FEWEST_VALIDATIONS: Final = 2
-"""Validations after the init's that must be equal in two logs before it counts as a copy."""
+"""Minimum number of equal validations after the init's for a log to count as a copy."""
 
 
 def first_digits(number: float) -> str:
-    """What a number is to `DIGITS` digits; -0.0 is 0."""
+    """A number rounded to `DIGITS` digits; -0.0 is 0."""
     return f"{number + 0.0:.{DIGITS}g}"
 
 
 def traced(log: TrainingLog) -> list[Hashes]:
-    """Of each update a hash of every number, where it has enough of them to be told apart by.
+    """Hashes of the numbers in each update that has enough of them to be distinctive.
 
-    Counts, and a success rate that is one, are equal in many logs; `FRACTIONS` other numbers are
-    not.
+    Integers, such as counts, are equal in many logs; `FRACTIONS` other numbers are not.
     """
     traces = []
     for line in log.updates:
@@ -48,7 +47,7 @@ def traced(log: TrainingLog) -> list[Hashes]:
 
 
 def traced_curves(run: RunCurves) -> list[Hashes]:
-    """The same of another trainer's log."""
+    """Like `traced`, for another trainer's log."""
     rows: dict[int, list[tuple[str, float]]] = {}
     for name, points in run.curves.items():
         finite = points.finite
@@ -68,13 +67,13 @@ def _hashes(numbers: Iterable[tuple[str, float]]) -> Hashes:
 
 
 def _names(hashes: Hashes) -> Hashes:
-    """The parts of hashes that are their names'."""
+    """The parts of hashes that encode names."""
     names: Hashes = hashes >> (64 - _NAME_BITS)
     return names
 
 
 def equal_curves(one: RunCurves, other: RunCurves) -> int:
-    """How many updates two logs have in common, if these are most of them, or all numbers are."""
+    """Number of equal updates in two logs, if most are equal or all numbers are; otherwise 0."""
     if equal := equal_updates(traced_curves(other), all_hashes(traced_curves(one))):
         return equal
     same = one.curves.keys() == other.curves.keys() and all(
@@ -86,27 +85,27 @@ def equal_curves(one: RunCurves, other: RunCurves) -> int:
 
 
 def all_hashes(traces: Sequence[Hashes]) -> Hashes:
-    """All hashes of a log, each once."""
+    """The unique hashes of a log."""
     return np.unique(np.concatenate(traces)) if traces else np.zeros(0, np.int64)
 
 
 def equal_updates(mine: Sequence[Hashes], theirs: Hashes, updates: int | None = None) -> int:
-    """How many updates of a log say what updates of another log do, if these are most of them.
+    """How many updates of a log equal updates of another log, if most of them do.
 
-    Numbers that the other log does not measure are left out: there, they can be anything.
+    Metrics that the other log lacks are ignored, because they could have any value there.
 
     Args:
-        mine: Of `traced`, none of them empty.
-        theirs: `all_hashes` of the other one.
-        updates: Of so many they must be most; None for those of `mine`.
+        mine: Hashes from `traced`, none of them empty.
+        theirs: `all_hashes` of the other log.
+        updates: Number of updates of which most must be equal; None for all of `mine`.
 
     Returns:
-        Their number, those with `EQUAL_NUMBERS` of their numbers in the other log; 0 if it is no
-        more than can be by chance.
+        Number of updates with `EQUAL_NUMBERS` of their numbers in the other log; 0 if these are not
+        more than `COPIED_SHARE`.
     """
     if not len(mine):
         return 0
-    # All updates at once: of each by itself, the other log's would be sorted again.
+    # All updates at once, so that the other log's hashes are sorted only once.
     numbers = np.concatenate(mine)
     measured = np.isin(_names(numbers), np.unique(_names(theirs)))
     there = measured & np.isin(numbers, theirs)
@@ -118,17 +117,18 @@ def equal_updates(mine: Sequence[Hashes], theirs: Hashes, updates: int | None = 
 
 
 def equal_validations(mine: Validations, theirs: Validations) -> int:
-    """How many validations two training runs have in common, if these are most of them.
+    """How many validations of two training runs are equal, if most of them are.
 
-    Two seeds solve as many episodes after one update now and then; in as many turns, they hardly
-    do: logs of this project's own have at most one such validation in common. Runs that solve
-    nothing, or everything, in all turns that there are, may be equal: they have nothing left to
-    differ in. So may runs whose policy plays on as the init.
+    Two seeds sometimes solve equally many episodes after an update, but hardly ever in equally many
+    turns: this project's own logs share at most one such validation. Runs that solve nothing, or
+    everything, in the maximum number of turns may be equal, because nothing can differ. So may runs
+    whose policy stays at the init.
 
     Returns:
-        Their number, without those of the init and of policies that solve nothing; 0 if they are
-        not more than `COPIED_SHARE`, or fewer than `FEWEST_VALIDATIONS`. Where any differs, those
-        of policies that solve everything do not count either.
+        Number of equal validations after the init's, except unchanged ones and those of policies
+        that solve nothing; 0 if they are not more than `COPIED_SHARE`, or fewer than
+        `FEWEST_VALIDATIONS`. If any validation differs, those of policies that solve everything are
+        excluded, too.
     """
     common = [place for place in mine.keys() & theirs.keys() if place[0] > 0]
     differ = any(mine[place] != theirs[place] for place in common)
@@ -140,9 +140,9 @@ def equal_validations(mine: Validations, theirs: Validations) -> int:
 
 
 def validated(log: TrainingLog) -> Validations:
-    """What a log's validations say, by the two numbers that are counts of what was played.
+    """The success and turns of a log's validations, the two numbers that are counts.
 
-    A score can have any digits, and shares of turns differ by one turn in thousands.
+    Scores can have any digits, and shares of turns can differ by one turn in thousands.
     """
     return {
         (line.update, line.fingerprint): (first_digits(line.success), first_digits(line.turns))

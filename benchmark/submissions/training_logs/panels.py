@@ -1,4 +1,4 @@
-"""Checks that a training log's validations are on a panel that the checkpoint has played."""
+"""Checks that a training log's validations are on panels that the checkpoint was evaluated on."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,26 +21,27 @@ from benchmark.submissions.reading.entry import ReadCheckpoint
 from benchmark.submissions.training_logs.counts import AS_WRITTEN, TOLERANCE
 
 CONFIDENCE: Final = 0.9999
-"""Of the interval in which the evaluated success lies around one of the log's validations: batches
-and machines decide between tokens that are equally likely, so that the same weights play a little
-otherwise."""
+"""Confidence level of the interval around a validation that must contain the evaluated success.
+Batches and machines decide between equally likely tokens, so the same weights play slightly
+differently."""
 FEW: Final = 2
-"""Episodes that may end otherwise where both were played greedily in float32 on one kind of device:
-in all logs of this project's own none does."""
+"""Maximum number of episodes that may end differently if both were decoded greedily in float32 on
+the same kind of device; in this project's own logs, none does."""
 FEW_SHARE: Final = 0.01
-"""The same as a share of a large panel's episodes."""
+"""The same as a share of the episodes, for large panels."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatchedPanel:
-    """A panel of a log that the checkpoint has played.
+    """A panel of a log that the checkpoint was evaluated on.
 
     Attributes:
-        protocol: Of the validations.
-        summary: What the checkpoint has done on it.
-        comparable: Tokens were drawn in the same way, so that one policy gives one success rate.
-        repeatable: Nothing was drawn, and both were computed in float32 on one kind of device, so
-            that one policy gives the same plays but for `FEW`.
+        protocol: Protocol of the validations.
+        summary: Summary of the evaluation.
+        comparable: Whether both sampled tokens in the same way, so that one policy has the same
+            success rate in both.
+        repeatable: Whether both decoded greedily in float32 on the same kind of device, so that one
+            policy gives the same plays except for `FEW`.
     """
 
     protocol: PanelProtocol
@@ -49,28 +50,28 @@ class MatchedPanel:
     repeatable: bool = False
 
     def agrees(self, line: Validation) -> bool:
-        """Whether a validation can be of the weights that were evaluated."""
-        # Errors count as failures, and may not have been there.
+        """Whether a validation can be from the evaluated weights."""
+        # Errors count as failures, but may not have occurred in the validation.
         errors = self.summary.errors / self.protocol.repeats
         return agrees(self.summary.success.value, line, self.repeatable, errors, self.drawn)
 
     @property
     def drawn(self) -> int:
-        """Plays of the evaluation whose tokens were drawn: 0 where it is greedy."""
+        """Number of plays in the evaluation with sampled tokens; 0 if decoding is greedy."""
         return self.summary.records if self.protocol.sampling.temperature > 0 else 0
 
 
 def agrees(
     success: float, line: Validation, repeatable: bool, errors: float = 0.0, drawn: int = 0
 ) -> bool:
-    """Whether the weights of a validation can have a success rate on the same panel.
+    """Whether a validation and a success rate on the same panel can be from the same weights.
 
     Args:
-        success: The rate.
+        success: The success rate.
         line: The validation.
         repeatable: See `MatchedPanel`.
-        errors: Episodes of the rate that ended in an error.
-        drawn: Plays of which it is the mean, where their tokens were drawn, as the validation's.
+        errors: Number of its episodes that ended in an error.
+        drawn: Number of its plays if tokens were sampled in both, else 0.
     """
     if drawn:
         return can_be_one((line.success, line.episodes), (success, drawn))
@@ -82,9 +83,9 @@ def agrees(
 
 
 def can_be_one(one: tuple[float, float], other: tuple[float, float]) -> bool:
-    """Whether two success rates, each with its number of plays, can be draws from one.
+    """Whether two success rates, each with its number of plays, can have the same true rate.
 
-    A test of two shares, with room for a single play.
+    This is a test for two proportions, with a tolerance of one play.
     """
     (rate, plays), (another, others) = one, other
     pooled = (rate * plays + another * others) / (plays + others)
@@ -94,7 +95,7 @@ def can_be_one(one: tuple[float, float], other: tuple[float, float]) -> bool:
 
 
 def computes_alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two engines, as they describe themselves, compute to the last digits or nearly so."""
+    """Whether two engines, according to their descriptions, compute almost identical numbers."""
     facts = [
         (engine.get("kind"), engine.get("dtype"), engine.get("device")) for engine in (one, other)
     ]
@@ -102,11 +103,11 @@ def computes_alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def matched_panels(point: ReadCheckpoint, log: TrainingLog) -> dict[str, MatchedPanel]:
-    """The panels of a log, by the names that it gives them, that the checkpoint has played.
+    """The panels of a log that the checkpoint was evaluated on, by their names in the log.
 
-    A validation is of the evaluated panel if it has its fingerprint, or the one that follows from
-    what the configuration chooses for validations (`validation.temperature` and the like, one play
-    of every episode).
+    A validation belongs to an evaluated panel if it has the panel's fingerprint, or the one that
+    results from the configuration's settings for validations (`validation.temperature` and the
+    like, one play per episode).
     """
     played = [(protocol, run) for run in point.runs for protocol in run.manifest.panels]
     chosen = log.start.configuration.get("validation")
@@ -125,7 +126,7 @@ def matched_panels(point: ReadCheckpoint, log: TrainingLog) -> dict[str, Matched
 
 
 def _variants(protocol: PanelProtocol, chosen: Any) -> Iterator[PanelProtocol]:
-    """A protocol as validations of a configuration play it."""
+    """The variants of a protocol that validations with a configuration may use."""
     yield replace(protocol, repeats=1)
     if not isinstance(chosen, Mapping):
         return
@@ -142,9 +143,9 @@ def _variants(protocol: PanelProtocol, chosen: Any) -> Iterator[PanelProtocol]:
 
 
 def check_panels(point: ReadCheckpoint, log: TrainingLog) -> Iterator[Finding]:
-    """Compare the validations with what was evaluated.
+    """Compare the validations with the evaluation.
 
-    Stability is computed from the panels of a log: they must have been played.
+    Stability is computed from the log's panels, so the checkpoint must have been evaluated on them.
     """
     file = str(log.path)
     names: dict[str, str] = {}
@@ -189,7 +190,7 @@ def check_panels(point: ReadCheckpoint, log: TrainingLog) -> Iterator[Finding]:
 def stopped_between(log: TrainingLog) -> bool:
     """Whether a run was stopped early, after an update without a validation.
 
-    Nobody has validated its last weights then. It counts as a collapse.
+    Its last weights are then not validated. It counts as a collapse.
     """
     if not log.updates or early_stop(log) is None:
         return False
@@ -197,9 +198,9 @@ def stopped_between(log: TrainingLog) -> bool:
 
 
 def _check_tasks(log: TrainingLog, validated: Sequence[PanelProtocol]) -> Iterator[Finding]:
-    """Check that the validations are of all tasks that were trained on, as they were trained on.
+    """Check that validations cover all tasks trained on, with the same settings.
 
-    A mixture's stability is that of the mean over its tasks: without one, it is another number.
+    The stability of a mixture is that of the mean over its tasks, so none may be missing.
     """
     trained = sorted(log.start.task.split("+"))
     found = sorted(protocol.task for protocol in validated)
@@ -210,14 +211,14 @@ def _check_tasks(log: TrainingLog, validated: Sequence[PanelProtocol]) -> Iterat
     stated = log.start.configuration.get("tasks")
     for protocol in validated:
         own = stated.get(protocol.task) if isinstance(stated, Mapping) else None
-        # Words in another form are repeated by no command.
+        # No command reproduces settings in another form.
         if isinstance(own, Mapping) and own != dict(protocol.settings):
             problem = f"trains on {protocol.task} with other settings than it validates with"
             yield Finding(str(log.path), "line 1, configuration", problem, AS_WRITTEN)
 
 
 def _fault(log: TrainingLog, panel: str, protocol: PanelProtocol) -> str | None:
-    """What no validation of a protocol can say."""
+    """A fault that no validation under a protocol can have; None if there is none."""
     plays = protocol.episodes * protocol.repeats
     for line in log.of_panel(panel):
         if line.episodes != plays:
@@ -234,10 +235,10 @@ def _fault(log: TrainingLog, panel: str, protocol: PanelProtocol) -> str | None:
 
 
 def check_choice(trained: Sequence[tuple[ReadCheckpoint, TrainingLog]]) -> Iterator[Finding]:
-    """Check that all seeds show their last weights, or several those after one update.
+    """Check that all seeds use their last weights, or several seeds those after the same update.
 
-    Whoever takes the best of each run's checkpoints shows the highest of many noisy values; and
-    whoever adds a little to every seed stays near each validation, but not near all of them.
+    Taking the best checkpoint of each run reports the highest of many noisy values. Adding a little
+    to every seed stays near each validation, but not near all of them together.
     """
     compared = []
     for point, log in trained:
@@ -245,7 +246,7 @@ def check_choice(trained: Sequence[tuple[ReadCheckpoint, TrainingLog]]) -> Itera
             continue
         ties = {name: tie for name, tie in matched_panels(point, log).items() if tie.comparable}
         found = [_near(log, name, tie) for name, tie in ties.items()]
-        if found and all(found):  # else nothing to compare with, or `check_panels` objects
+        if found and all(found):  # else there is nothing to compare, or `check_panels` objects
             compared.append(_Compared(log, ties, set.intersection(*found)))
     if not compared:
         return
@@ -271,8 +272,8 @@ class _Compared:
 
     Attributes:
         log: The log.
-        ties: Its panels that were played.
-        near: Updates whose validations can be of the weights that were evaluated, on all of them.
+        ties: Its panels that the checkpoint was evaluated on.
+        near: Updates whose validations can be from the evaluated weights, on all panels.
     """
 
     log: TrainingLog
@@ -281,7 +282,7 @@ class _Compared:
 
     @cached_property
     def by_update(self) -> Mapping[int, Sequence[tuple[MatchedPanel, Validation]]]:
-        """All validations of its panels; a hostile log has 100,000, and as many are asked for."""
+        """All validations by update, indexed because a hostile log can have 100,000 of them."""
         found: dict[int, list[tuple[MatchedPanel, Validation]]] = {}
         for name, tie in self.ties.items():
             for line in self.log.of_panel(name):
@@ -299,7 +300,7 @@ class _Compared:
 
 
 def _agree_together(seeds: Sequence[_Compared], updates: Sequence[int]) -> bool:
-    """Whether all seeds together solve as many episodes as in validations after some updates."""
+    """Whether all seeds together solve as many episodes as in the validations after `updates`."""
     episodes, solved, evaluated, drawn = 0, 0.0, 0.0, 0
     for seed, update in zip(seeds, updates, strict=True):
         for tie, line in seed.after(update):
@@ -314,9 +315,9 @@ def _agree_together(seeds: Sequence[_Compared], updates: Sequence[int]) -> bool:
 
 
 def _near(log: TrainingLog, panel: str, tie: MatchedPanel) -> set[int]:
-    """Updates whose validations are as good as what was evaluated.
+    """Updates whose validations agree with the evaluation.
 
-    The init's is none of them where others follow: it is not what training led to.
+    The init's validation is excluded if others follow, because it is not a result of training.
     """
     lines = log.of_panel(panel)
     trained = [each for each in lines if each.update > 0] or lines

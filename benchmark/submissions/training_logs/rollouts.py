@@ -11,17 +11,18 @@ from benchmark.stability.run_end import collapsed_at, early_stop
 from benchmark.stats.formatting import percent_text
 
 WINDOW: Final = 5
-"""Updates that a smoothed success of rollouts is the mean of."""
+"""Window in updates for the mean that smooths rollout success."""
 _TIE: Final = 1e-9
-"""As for collapses: what differs by less is equal."""
+"""Tolerance for equal values, as for collapses."""
 
 
 def hidden_fall(log: TrainingLog) -> str | None:
-    """What is said of a log whose rollouts have lost half of their success, but no validation.
+    """Text on a log in which rollouts have lost half of their success, but validations have not.
 
-    Rollouts play other episodes, with sampled tokens, so it is no proof, but none of this project's
-    261 logs is so (counted on 2026-12-01). Of the 46 that collapsed or halved, 27 would be if only
-    their validations had been changed: whoever hides a collapse there has to hide it here as well.
+    Rollouts play other episodes, with sampled tokens, so this is no proof. But none of this
+    project's 261 logs is like that (counted on 2026-12-01), while 27 of the 46 that collapsed or
+    halved would be if only their validations were changed. So hiding a collapse takes changes here,
+    too.
 
     Args:
         log: The log.

@@ -1,8 +1,8 @@
 """Checks that a training log is complete: all updates to the stated end, all due validations.
 
-A log that ends before its collapse, or from which the bad validations were taken, shows no
-collapse. The configuration says how long the run was meant to be and how often it was validated;
-a forgery that changes the configuration as well is not detected.
+A log that ends before its collapse, or from which the bad validations were removed, shows no
+collapse. The configuration contains the planned length and the validation interval; a forgery that
+also changes the configuration is not detected.
 """
 
 import json
@@ -43,11 +43,11 @@ _READ: Final[Mapping[tuple[str, str], tuple[Callable[[Any], bool], str]]] = {
     ("sampling", "dynamic"): (_is_option, "an object or null"),
     ("sampling", "cross_policy"): (_is_option, "an object or null"),
 }
-"""What is read of a configuration: section, name, what the trainer writes there, and in words."""
+"""The configuration fields that are read, by section and name: test of the value, description."""
 
 
 def check_schedule(log: TrainingLog) -> Iterator[Finding]:
-    """Look for what is missing in a log."""
+    """Look for missing updates and validations in a log."""
     file = str(log.path)
     schedule = schedule_of(log)
     if schedule is None:
@@ -64,7 +64,7 @@ def check_schedule(log: TrainingLog) -> Iterator[Finding]:
             yield Finding(file, f"update {expected}", problem, "send the log without gaps")
             return
     if len(log.resumes) > len(log.updates) + len(log.validations):
-        # A session that has written nothing else leaves no such line.
+        # A session that writes nothing else leaves no resume line.
         problem = f"continues {len(log.resumes):,} times, more often than it has other lines"
         yield Finding(file, "", problem, AS_WRITTEN)
         return
@@ -92,7 +92,7 @@ def check_schedule(log: TrainingLog) -> Iterator[Finding]:
 
 
 def check_settings(log: TrainingLog) -> Iterator[Finding]:
-    """Look for an update that cannot be of the configuration: its batch, or its learning rate."""
+    """Look for an update whose batch or learning rate contradicts the configuration."""
     file, configuration = str(log.path), log.start.configuration
     for (section, name), (is_written, words) in _READ.items():
         part = configuration.get(section)
@@ -122,7 +122,7 @@ def _shown(value: Any) -> str:
 
 
 def _counts(configuration: Mapping[str, Any], line: Update) -> dict[str, float]:
-    """Groups and episodes of an update: whole batches, of which dynamic sampling draws several."""
+    """Expected groups and episodes of an update: whole batches, several with dynamic sampling."""
     rollout, dynamic = configuration["rollout"], configuration["sampling"]["dynamic"]
     most = 1 if dynamic is None else dynamic.get("tries")
     if not is_count(most):
