@@ -102,8 +102,8 @@ def curves_of(logs: Sequence[TrainingLog], by: Literal["recipe", "run"] = "recip
 
     Args:
         logs: At least one.
-        by: `recipe` makes one curve of all logs that differ in nothing but the seed and settings
-            that move no result, `run` one of every log.
+        by: `recipe` makes one curve of all logs that differ only in the seed and in settings that
+            do not affect results, `run` one of every log.
 
     Raises:
         UserError: A log is given twice, or two logs of one curve have the same seed.
@@ -241,7 +241,7 @@ def _check_one_protocol(what: Plotted, logs: Sequence[TrainingLog]) -> None:
 
 
 def _settings(log: TrainingLog) -> dict[str, Any]:
-    """Everything but the seed that makes results of two runs differ on purpose, flat."""
+    """All settings that affect results, except the seed, flattened."""
     init = log.start.init
     facts = {"task": log.start.task, "init": init.name, "init sha256": init.sha256}
     if log.start.plugins:

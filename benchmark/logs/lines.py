@@ -52,7 +52,7 @@ FREE: Final = frozenset(
         "rollout.concurrency",
     }
 )
-"""Settings that move no result; no hash and no comparison looks at them."""
+"""Settings that do not affect results; hashes and comparisons ignore them."""
 OPEN: Final = "open"
 """Shown instead of a track's name for runs without a track."""
 
@@ -298,12 +298,12 @@ def parse_line(content: bytes) -> Line:
 
 
 def _json_fault(content: bytes, said: str) -> str:
-    """What a parser says of a line, without the number of the line, which is always 1 for it."""
+    """A parser's message about a line, without the line number, which is always 1."""
     found = _PLACE.search(said)
     if found is None:
         return said
     column = int(found[1])
-    # It stands on the first letter of a value, and after a minus.
+    # The column points to the first letter of a value, after any minus sign.
     begins = content[max(column - 1, 0) :].lstrip(b"-")
     for word in (b"NaN", b"Infinity"):
         if begins.startswith(word):
