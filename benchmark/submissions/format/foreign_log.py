@@ -39,12 +39,12 @@ Path = Annotated[str, StringConstraints(max_length=120, pattern=_PATH), AfterVal
 
 
 class ForeignLog(Strict):
-    """A log of another trainer, as that trainer wrote it.
+    """The unchanged log of another trainer.
 
     Attributes:
-        format: What wrote it.
-        files: Where it lies: one file, or event files of TensorBoard in the order of their making.
-        meanings: What fields mean by the authors' word, `NAME=FIELD` as in `--map`.
+        format: The program that wrote it.
+        files: Its file, or several event files of TensorBoard, oldest first.
+        meanings: The meanings of fields, declared by the authors as `NAME=FIELD` (see `--map`).
     """
 
     format: Source

@@ -60,12 +60,12 @@ class StoredFile(Strict):
     """One file of the submission.
 
     Attributes:
-        path: Where it lies in the folder, or would lie if it were not on the hub.
-        bytes: Its size as it is stored.
-        sha256: Its hash as it is stored.
-        content_bytes: Size of what is compressed in it; null for a plain file.
-        url: Where it is stored if not in the folder: a file of a dataset on the Hugging Face hub,
-            at a commit.
+        path: Its path in the folder, also if the file is on the hub.
+        bytes: Stored size in bytes.
+        sha256: SHA-256 of the stored bytes.
+        content_bytes: Uncompressed size in bytes; null for a file that is not compressed.
+        url: Address of a file that is not in the folder: in a dataset on the Hugging Face hub, at a
+            commit.
     """
 
     path: Path
@@ -94,15 +94,15 @@ class StoredFile(Strict):
 
 
 class Method(Strict):
-    """How the checkpoints came about.
+    """How the checkpoints were made.
 
     Attributes:
-        kind: `policy` is a program without weights, `init` a starting checkpoint as it is,
-            `trained` a checkpoint that reinforcement learning or anything else made of one.
-        recipe: Name of the method, one for all checkpoints.
-        description: What is done, in a few sentences.
-        code: Address of the code that did it.
-        paper: Address of a paper.
+        kind: `policy` for a program without weights, `init` for an unchanged starting checkpoint,
+            `trained` for a checkpoint trained from one, by reinforcement learning or otherwise.
+        recipe: Name of the method, the same for all checkpoints.
+        description: What the method does, in a few sentences.
+        code: Address of its code.
+        paper: Address of its paper.
     """
 
     kind: Literal["policy", "init", "trained"]
@@ -135,13 +135,13 @@ class Method(Strict):
 
 
 class TrainingData(Strict):
-    """What the checkpoints were trained on, as their authors declare it.
+    """The checkpoints' training data, as declared by their authors.
 
     Attributes:
-        statement: Everything they were trained on after the base model.
+        statement: All training data since the base model.
         training_streams: Tasks of this benchmark whose training streams were used.
-        other: Any other data was used for one of the benchmark's tasks.
-        panel_episodes: Episodes of a panel were trained on; such a submission is not accepted.
+        other: Whether other data was used for any of the benchmark's tasks.
+        panel_episodes: Whether episodes of a panel were trained on; such a submission is rejected.
     """
 
     statement: Text
@@ -168,14 +168,14 @@ class TrainingData(Strict):
 
 
 class Checkpoint(Strict):
-    """One set of weights, or one policy, that was evaluated.
+    """One evaluated set of weights, or one evaluated policy.
 
     Attributes:
-        seed: Seed of the training that made it; 0 where there was none.
-        model: Which weights answered; the same as in each of its runs.
+        seed: Training seed; 0 if it was not trained.
+        model: Identity of its weights, the same as in each of its runs.
         runs: Its run folders.
-        training_log: The log of the training that made it; null if there is none.
-        foreign_log: The log of another trainer in its place; null if there is none.
+        training_log: Its training log; null if there is none.
+        foreign_log: Its training log by another trainer; null if there is none.
     """
 
     seed: Seed
@@ -296,11 +296,11 @@ class Declaration(Strict):
 
 
 class Submission(Declaration):
-    """The content of `submission.json`: what people say, and what there is.
+    """The content of `submission.json`: the authors' declaration and the list of files.
 
     Attributes:
-        checkpoints: What was evaluated: several seeds of one method.
-        files: All files of the folder but this one.
+        checkpoints: The evaluated checkpoints, one per seed of the method.
+        files: All files of the folder except this one.
     """
 
     checkpoints: Annotated[
