@@ -119,7 +119,7 @@ def _read_as(dots: Sequence[Dot], about: str) -> list[str]:
 
 
 def _rows(dots: Sequence[Dot]) -> list[str]:
-    """The row of each entry: its method, or its own name if a track has several of its method.
+    """The row of each entry: its method; with its own name if a track has several of its method.
 
     Remaining duplicates are numbered, so that two entries never share a line.
     """
@@ -128,7 +128,7 @@ def _rows(dots: Sequence[Dot]) -> list[str]:
     found: list[str] = []
     taken: set[tuple[str, str]] = set()
     for dot in dots:
-        text = dot.name if dot.method in several else method_name(dot.method)
+        text = method_name(dot.method) + (f": {dot.name}" if dot.method in several else "")
         row = name = cut_middle(cells.text(text), _LONGEST)
         number = 1
         while (row, dot.track) in taken or (dot.method in several and row in found):
@@ -153,6 +153,7 @@ def _said(dot: Dot) -> str:
 def _datum(dot: Dot, row: str, lane: int) -> charts.Spec:
     return {
         "row": row, "lane": lane, "track": dot.track, "entry": cells.text(dot.name),
+        "method": cells.text(method_name(dot.method)),
         "href": dot.href, "value": dot.value, "low": dot.low, "high": dot.high, "shown": dot.shown,
         "end": dot.end, "bad": dot.is_bad,
         **{f"told_{number}": text for number, text in enumerate(dot.told.values())},
@@ -208,7 +209,7 @@ def _layers(
     names = [{"row": row, "lane": at} for row, at in heads.items()]
     gaps = [{"lane": at - 1} for at in heads.values() if at]
     told = list(dict.fromkeys(title for dot, _ in pairs for title in dot.told))
-    say = {"entry": "entry", "track": "track", "shown": head or "value"}
+    say = {"entry": "entry", "method": "method", "track": "track", "shown": head or "value"}
     say |= {f"told_{number}": title for number, title in enumerate(told)}
     if not any(dot.track for dot, _ in pairs):
         del say["track"]

@@ -9,8 +9,10 @@ from typing import Final
 
 from markupsafe import Markup
 
+from benchmark.track_schema import DIMENSIONS, OPEN
+from leaderboard.board.rows import BoardRow
 from leaderboard.page.glossary import Word, explained_as, explanation
-from leaderboard.page.markup import joined, line
+from leaderboard.page.markup import element, joined, line
 
 _SM: Final = (
     " With the sequence mask (SM): a sequence with a negative advantage is dropped once it has "
@@ -142,6 +144,25 @@ def method(recipe: str) -> Markup:
     if recipe not in METHODS:
         return line(recipe)
     return explained_as(f"method-{recipe}", METHODS[recipe].title)
+
+
+def method_of(row: BoardRow) -> str:
+    """The method of an entry, to stand beside its name, which is free text of its authors.
+
+    Off tracks, a recipe's name is as free, so the choices in the training logs follow if they are
+    known. An entry that was not trained has its kind instead.
+    """
+    if row.kind != "trained":
+        return row.kind
+    known = [getattr(row.choices, dimension) for dimension in DIMENSIONS]
+    if row.track != OPEN or None in known:
+        return method_name(row.method)
+    return f"{method_name(row.method)} (logs: {', '.join(known)})"
+
+
+def entry_name(row: BoardRow) -> Markup:
+    """The name of an entry, with `method_of` beside it."""
+    return joined([line(row.name), " ", element("span", line(method_of(row)), "lb-soft")])
 
 
 def method_explanations() -> Markup:

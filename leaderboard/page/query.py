@@ -18,6 +18,7 @@ from benchmark.evaluation.protocol import NAME, PIXELS, THINKING
 from leaderboard.board.board import Board, panel_sets
 from leaderboard.board.protocols import PanelFacts
 from leaderboard.board.rows import BoardRow
+from leaderboard.page.methods import method_of
 from leaderboard.page.state import (
     DEFAULTS,
     FIXED,
@@ -243,8 +244,8 @@ def choices_of(board: Board, protocol: str) -> dict[str, Choices]:
 
 
 def _entries(rows: Iterable[BoardRow]) -> Choices:
-    """Names of entries; duplicates include the id."""
-    named = [(text(row.name), row.id) for row in rows]
+    """Names of entries with their methods; duplicates include the id."""
+    named = [(text(f"{row.name} \u00b7 {method_of(row)}"), row.id) for row in rows]
     names = [name for name, _ in named]
     return [(f"{name} ({own})" if names.count(name) > 1 else name, own) for name, own in named]
 

@@ -17,7 +17,7 @@ from leaderboard.board.rows import OPEN, BoardRow, PanelKey
 from leaderboard.page.glossary import explained
 from leaderboard.page.marks import below_init_chip
 from leaderboard.page.markup import NOTHING, Head, Piece, element, joined, line, link, page, table
-from leaderboard.page.methods import method, method_name
+from leaderboard.page.methods import entry_name, method, method_name, method_of
 from leaderboard.page.query import panel_title
 from leaderboard.page.state import State, curves_of, entry_query, panels_of_name, query_of
 from leaderboard.table import cells
@@ -308,9 +308,11 @@ def _ends(found: Interval) -> str:
 
 
 def _entry(row: BoardRow, state: State, alike: Container[str]) -> Markup:
-    """A link to an entry, named by its method or, if its recipe is in `alike`, by its own name."""
+    """A link to an entry, named by its method; if its recipe is in `alike`, by its own name, too."""
     query = entry_query(state.protocol, row.id)
-    return link(query, line(row.name if row.recipe in alike else method_name(row.method)))
+    if row.recipe not in alike:
+        return link(query, line(method_name(row.method)))
+    return joined([link(query, line(row.name)), f" ({cells.text(method_of(row))})"])
 
 
 def _margin(
@@ -399,7 +401,7 @@ def _nobody(board: Board, state: State, panels: Sequence[PanelKey], where: str) 
         found = success_of(row, panels)
         if row.kind != "trained" and found is not None:
             references.append(
-                (found.value, joined([line(row.name), f" {cells.percent(found.value)}%"]))
+                (found.value, joined([entry_name(row), f" {cells.percent(found.value)}%"]))
             )
     names = joined([each for _, each in sorted(references, key=lambda p: -p[0])], ", ")
     submit = link(query_of(State(tab="submit", protocol=state.protocol)), "submit the first one")

@@ -26,6 +26,7 @@ from leaderboard.page.markup import (
     page,
     view_link,
 )
+from leaderboard.page.methods import method_of
 from leaderboard.page.state import (
     FIRST_ROWS,
     FIXED,
@@ -339,7 +340,7 @@ def _name(row: BoardRow, values: dict[str, Any], state: State) -> Markup:
     target = State(tab="entry", protocol=state.protocol, entry=row.id)
     size = cells.number(row.parameters, "parameters")
     weights = cells.text(row.base_model) + (f" {size}" if size != cells.UNKNOWN else "")
-    about: list[Piece] = [row.kind if row.kind != "trained" else cells.text(row.method)]
+    about: list[Piece] = [line(method_of(row))]
     about += [weights] if row.base_model else []
     about += [outside(values[each], each) for each in ("code", "paper") if values[each]]
     named = link(query_of(target), line(row.name))

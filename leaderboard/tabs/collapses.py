@@ -28,6 +28,7 @@ from leaderboard.page.markup import (
     table,
     view_link,
 )
+from leaderboard.page.methods import method_of
 from leaderboard.page.state import State, entry_query, query_of
 from leaderboard.table import cells
 from leaderboard.table.collapsed_runs import (
@@ -218,7 +219,7 @@ def _runs(board: Board, state: State, found: tuple[CollapsedRun, ...]) -> Markup
     heads += [Head("one episode", text="that the init solves and the collapsed weights do not")]
     rows: list[list[Piece]] = [
         [
-            joined([_entry(each, state), element("span", f"seed {each.curves.seed}", "lb-sub")]),
+            joined([_entry(each, state), element("span", _run(each), "lb-sub")]),
             f"{each.step:,}",
             f"{each.fall:,}",
             "; ".join(SIGNALS[name].title for name in each.first)
@@ -235,6 +236,10 @@ def _runs(board: Board, state: State, found: tuple[CollapsedRun, ...]) -> Markup
 def _entry(each: CollapsedRun, state: State) -> Markup:
     query = entry_query(state.protocol, each.row.id)
     return link(query, line(each.row.name))
+
+
+def _run(each: CollapsedRun) -> str:
+    return f"{cells.text(method_of(each.row))}, seed {each.curves.seed}"
 
 
 def _move(each: CollapsedRun, name: str) -> str:
@@ -328,7 +333,9 @@ def _spec(
     x = charts.quantity("x", "updates from the collapse")
     known = [y for label in drawn for y in values[label].values()]
     y = charts.quantity("y", "", **(axis_of(known, log) if log else {"scale": {"zero": False}}))
-    say = charts.tooltip({"label": "run", "x": "updates from the collapse", "y": title})
+    say = charts.tooltip(
+        {"label": "run", "recipe": "recipe", "x": "updates from the collapse", "y": title}
+    )
     color = charts.by_recipe([recipes[label] for label in drawn])
     layers: list[dict[str, Any]] = [
         {

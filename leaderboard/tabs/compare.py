@@ -28,7 +28,7 @@ from leaderboard.page.markup import (
     table,
     view_link,
 )
-from leaderboard.page.methods import method_name
+from leaderboard.page.methods import method_name, method_of
 from leaderboard.page.state import State, query_of
 from leaderboard.table import cells
 from leaderboard.table.columns import COLUMNS, Line, panel_name
@@ -92,7 +92,10 @@ def _verdict(first: BoardRow, second: BoardRow, found: EntryComparison) -> Piece
 
 
 def _headline(first: BoardRow, second: BoardRow, found: dict[str, EntryComparison]) -> Markup:
-    names = [element("strong", line(each.name)) for each in (first, second)]
+    names = [
+        joined([element("strong", line(each.name)), f" ({cells.text(method_of(each))})"])
+        for each in (first, second)
+    ]
     if len(found) == 1:
         ((panel, only),) = found.items()
         said = [names[0], " minus ", names[1], f" on {panel}: ", cells.points(only.difference)]

@@ -44,7 +44,7 @@ def drawn_of(board: Board, state: State) -> list[tuple[BoardRow, tuple[SeedCurve
 
 
 def labels_of(drawn: Drawn) -> list[str]:
-    """Names of curves: methods; if these are not unique, with tracks, or else entry names."""
+    """Names of curves: methods; if these are not unique, with tracks or entry names."""
     methods = [cells.text(method_name(row.method)) for row, _ in drawn]
     if len(set(methods)) == len(methods):
         return methods
@@ -52,10 +52,11 @@ def labels_of(drawn: Drawn) -> list[str]:
     both = [f"{method}, {track}" for method, track in zip(methods, tracks, strict=True)]
     if len(set(both)) == len(both):
         return both
-    names = [cells.text(row.name) for row, _ in drawn]
+    entries = [cells.text(row.name) for row, _ in drawn]
+    names = [f"{method}: {entry}" for method, entry in zip(methods, entries, strict=True)]
     return [
-        name if names.count(name) == 1 else row.id
-        for (row, _), name in zip(drawn, names, strict=True)
+        name if names.count(name) == 1 else f"{method}: {row.id}"
+        for (row, _), name, method in zip(drawn, names, methods, strict=True)
     ]
 
 

@@ -24,6 +24,7 @@ from leaderboard.page.markup import (
     table,
     view_link,
 )
+from leaderboard.page.methods import entry_name, method_of
 from leaderboard.page.state import State, entry_query, query_of
 from leaderboard.table import cells
 from leaderboard.table.survival import ends_of
@@ -70,7 +71,8 @@ def _name(row: BoardRow, seeds: Sequence[SeedCurves], state: State) -> Piece:
     about: Piece = count
     if panels:
         about = joined([count, ", validated on the ", explained("panel", "panel"), f" {panels}"])
-    return joined([link(query, line(row.name)), " ", element("span", about, "lb-sub")])
+    told = joined([line(method_of(row)), ", ", about])
+    return joined([link(query, line(row.name)), " ", element("span", told, "lb-sub")])
 
 
 def _missing(rows: Sequence[BoardRow]) -> Markup:
@@ -93,7 +95,7 @@ def _survival_listed(drawn: Sequence[tuple[BoardRow, tuple[SeedCurves, ...]]]) -
                 ends = "\u2013".join(map(cells.percent, known))
             rows.append(
                 [
-                    line(row.name),
+                    entry_name(row),
                     f"{step:,}",
                     str(found.at_risk[place]),
                     str(found.happened[place]),
@@ -127,7 +129,7 @@ def _listed(drawn: Sequence[tuple[BoardRow, tuple[SeedCurves, ...]]]) -> Markup:
             ]
             rows.append(
                 [
-                    line(row.name),
+                    entry_name(row),
                     str(seed.seed),
                     cells.number(seed.last_step, "count"),
                     *(end or cells.UNKNOWN for end in ends),

@@ -27,6 +27,7 @@ from leaderboard.page.markup import (
     table,
     view_link,
 )
+from leaderboard.page.methods import method_of
 from leaderboard.page.state import State, entry_query, frame_of, panels_of_name, query_of
 from leaderboard.table import cells
 from leaderboard.table.columns import (
@@ -84,7 +85,12 @@ def stability_lead(board: Board, state: State) -> str:
         *([f", and {halved} of {logged} ", explained("halved", "halved")] if halved else []),
     ]  # fmt: skip
     names = [
-        joined([_entry(whole.row, state), f" ({fallen_text(whole)})"])
+        joined(
+            [
+                _entry(whole.row, state),
+                f" ({cells.text(method_of(whole.row))}: {fallen_text(whole)})",
+            ]
+        )
         for _, whole in sorted(fallen, key=lambda pair: pair[0], reverse=True)[:_MOST_FALLEN]
     ]
     more = f" and {len(fallen) - _MOST_FALLEN} more" if len(fallen) > _MOST_FALLEN else ""

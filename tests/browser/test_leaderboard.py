@@ -255,7 +255,9 @@ def test_an_entry_opens_from_the_board_and_goes_on(page: Page) -> None:
     expect(page).to_have_url(re.compile("tab=entry"))
     shown(page).get_by_role("link", name="Compare").click()
     expect(page.get_by_text("minus")).to_be_visible()
-    expect(page.get_by_role("combobox", name="First entry")).to_have_value(name)
+    expect(page.get_by_role("combobox", name="First entry")).to_have_value(
+        re.compile(f"^{re.escape(name)} \u00b7 ")
+    )
     page.go_back()
     expect(page.get_by_role("heading", level=2, name=name, exact=True)).to_be_visible()
 
@@ -313,13 +315,13 @@ def test_protocols_stay_apart(page: Page) -> None:
     expect(page.locator(".lb-count").first).to_have_text(re.compile("^1 entry,"))
     open_tab(page, "Entry")
     entry = page.get_by_role("combobox", name="Entry", exact=True)
-    expect(entry).to_have_value("A policy entry")
+    expect(entry).to_have_value("A policy entry \u00b7 policy")
     # The tab that is open stays open, with what the other protocol has.
     choose(page, "Protocol", "v1: the standard")
-    expect(entry).not_to_have_value("A policy entry")
+    expect(entry).not_to_have_value("A policy entry \u00b7 policy")
     expect(page.get_by_role("tab", name="Entry")).to_have_attribute("aria-selected", "true")
     choose(page, "Protocol", "real")
-    expect(entry).to_have_value("A policy entry")
+    expect(entry).to_have_value("A policy entry \u00b7 policy")
     # Who goes on to another tab before the answer has come is not taken back by it.
     held: list[Route] = []
 
@@ -334,7 +336,7 @@ def test_protocols_stay_apart(page: Page) -> None:
         held[0].continue_()
     expect(page.get_by_role("tab", name="Board")).to_have_attribute("aria-selected", "true")
     open_tab(page, "Entry")
-    expect(entry).not_to_have_value("A policy entry")
+    expect(entry).not_to_have_value("A policy entry \u00b7 policy")
 
 
 def test_hostile_texts_are_texts(page: Page, address: str, artifacts: Path) -> None:

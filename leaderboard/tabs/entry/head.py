@@ -14,6 +14,7 @@ from leaderboard.page import charts
 from leaderboard.page.glossary import ONE_SEED, explained
 from leaderboard.page.marks import collapse_chip, interval_bar
 from leaderboard.page.markup import NOTHING, Piece, copied, element, joined, line, outside, page
+from leaderboard.page.methods import method_of
 from leaderboard.page.state import State
 from leaderboard.table import cells
 from leaderboard.table.columns import Line, dependable_of, worst_of
@@ -33,6 +34,7 @@ def entry_head(board: Board, state: State) -> str:
     tiles = [_success(board, row, numbers) for numbers in row.panels]
     return page(
         element("h2", line(row.name)),
+        element("p", line(method_of(row)), "lb-soft"),
         element("div", joined([*tiles, *_training(board, row)]), "lb-hero"),
         _reproduce(board, row) if row.kind == "trained" else NOTHING,
     )

@@ -93,7 +93,9 @@ def test_who_leads_by_how_much_and_what_collapsed(boards: Boards) -> None:
     assert "points ahead of b (one seed), a tie." in said
     # Entries of one recipe are told apart by their own names.
     twice = [replace(each, recipe="grpo") for each in three]
-    assert "ahead of b , a tie; also tied: c ." in text_of(answer(boards(*twice), STATE))
+    assert "ahead of b (GRPO), a tie; also tied: c (GRPO)." in text_of(
+        answer(boards(*twice), STATE)
+    )
 
 
 def test_the_summary_has_the_best_method_of_every_task(boards: Boards) -> None:
@@ -243,7 +245,7 @@ def test_one_seed_gives_no_number_to_quote(boards: Boards) -> None:
 
 def test_nobody_has_trained_yet(boards: Boards) -> None:
     said = text_of(answer(boards(start()), STATE))
-    assert "No trained entry on Sokoban yet" in said and "start 20.0%" in said
+    assert "No trained entry on Sokoban yet" in said and "start init 20.0%" in said
 
 
 def test_the_success_of_the_init_is_that_of_its_own_entry(boards: Boards) -> None:

@@ -105,8 +105,8 @@ def test_survival_is_listed_step_by_step(boards: Boards) -> None:
     page = page_of(boards, entry(TO_NOTHING, None, None))
     _, listed = page.split("Survival of the seeds</caption>")
     assert rows_of(listed) == [
-        ["a", "10", "2", "1", "50.0", "1.3\u201398.7"],
-        ["a", "20", "1", "1", "0.0", "0.0\u201384.2"],
+        ["a grpo, as declared", "10", "2", "1", "50.0", "1.3\u201398.7"],
+        ["a grpo, as declared", "20", "1", "1", "0.0", "0.0\u201384.2"],
     ]
     assert "The table separates lines that overlap" in text_of(page)
 

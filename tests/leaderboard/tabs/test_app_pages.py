@@ -318,7 +318,8 @@ def test_compare_by_hand(boards: Boards) -> None:
     assert counts == {"both": 40, "first": 20, "second": 0, "none": 40}
     assert "no panel in common" not in page
     lead = compare_lead(board, replace(state, second="20260103_three"))
-    assert "one minus three on alfworld/builtin: 0.0 [" in text_of(lead) and "a tie." in lead
+    names = "one (grpo, as declared) minus three (grpo, as declared)"
+    assert f"{names} on alfworld/builtin: 0.0 [" in text_of(lead) and "a tie." in lead
     assert "on 2 panels that both have played; 1 is a tie." in text_of(compare_lead(board, state))
     assert "two different entries" in compare_lead(board, replace(state, second=state.first))
     assert compare_page(board, replace(state, second=state.first)) == ""
@@ -372,7 +373,10 @@ def test_two_entries_of_one_name_are_told_apart(boards: Boards) -> None:
         board_row(f"2026010{day}_x", {SOKOBAN: [first(10)]}, name="same") for day in (1, 2)
     ]
     titles = [title for title, _ in choices_of(boards(*rows), "v1")["entry"]]
-    assert sorted(titles) == ["same (20260101_x)", "same (20260102_x)"]
+    assert sorted(titles) == [
+        "same \u00b7 grpo, as declared (20260101_x)",
+        "same \u00b7 grpo, as declared (20260102_x)",
+    ]
 
 
 def test_an_entry_page_says_everything(board: Board) -> None:
@@ -441,7 +445,10 @@ def test_stability_says_first_what_collapsed(boards: Boards) -> None:
     state = State(tab="stability", protocol="v1", panels="sokoban/builtin")
     board = boards(entry("a", 1, 3), entry("b", 2, 2), entry("c", 0, 1))
     said = text_of(stability_lead(board, state))
-    assert said == "3 of 6 training runs collapsed on the panels shown: b (2 of 2), a (1 of 3)."
+    assert said == (
+        "3 of 6 training runs collapsed on the panels shown: "
+        "b (grpo, as declared: 2 of 2), a (grpo, as declared: 1 of 3)."
+    )
     assert text_of(stability_lead(boards(entry("c", 0, 1)), state)) == (
         "0 of 1 training run collapsed on the panels shown."
     )

@@ -61,7 +61,7 @@ def test_what_halved_stands_beside_what_collapsed(tmp_path: Path) -> None:
     assert 'lb-chip lb-bad">0/3 collapsed, 2 halved' in table
     lead = text_of(stability_lead(board, state))
     told = "0 of 3 training runs collapsed on the panels shown, and 2 of 3 halved : "
-    assert lead == f"{told}a (0 of 3, 2 halved)."
+    assert lead == f"{told}a (SAMPO: 0 of 3, 2 halved)."
     (line,) = DictReader(StringIO(csv(board, state)))
     assert line["collapse_rate:halved [seeds]"] == "2"
 
@@ -134,7 +134,7 @@ def test_seeds_that_are_unknown_stand_beside_one_that_collapsed(tmp_path: Path) 
         answer(board, state): "1 of 3 seeds collapsed (2 unknown: too few validations).",
         summary(board, state): "1 of 3 2 unknown",
         stability_lead(board, state): "1 of 1 training run collapsed on the panels shown "
-        "(2 more have too few validations to tell): a (1 of 3, 2 unknown).",
+        "(2 more have too few validations to tell): a (SAMPO: 1 of 3, 2 unknown).",
     }
     for page, part in said.items():
         assert part in text_of(page)

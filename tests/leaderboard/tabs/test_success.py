@@ -163,7 +163,7 @@ def test_entries_of_one_method_and_track_have_rows_of_their_own() -> None:
     twice = [one, replace(one, name="again"), replace(one, name="again", track="stress"), other]
     spec = spec_of(dot_plot(twice, "success (%)", {}))
     rows = [each["row"] for each in spec["data"]["values"]]
-    assert rows == ["entry 0", "again", "again (2)", "m1"]
+    assert rows == ["m0: entry 0", "m0: again", "m0: again (2)", "m1"]
 
 
 def test_long_names_of_methods_keep_their_ends() -> None:
