@@ -35,7 +35,7 @@ from baselines.training.speed import ThroughputMeter
 from baselines.training.sync_check import SyncCheck
 from baselines.training.tracking import Trackers, tracked, tracker_settings
 from baselines.training.validation import Validator
-from benchmark.engines.core.base import Engine
+from benchmark.engines.core.base import Engine, EngineDown
 from benchmark.engines.core.chat import Chat, quiet_transformers
 from benchmark.engines.core.devices import DEVICE_NAME, unrepeatable
 from benchmark.engines.core.metered import MeteredEngine
@@ -103,7 +103,7 @@ class Trainer:
         self.state = TrainingState(0, -1, 0, 0.0, None, (0, 0), 0, 0.0, run.sha256)
         self.older_weights: dict[str, torch.Tensor] | None = None
         self._early_stopping = EarlyStopping(run, accelerator.is_main_process)
-        self._handed_gib = 0.0
+        self._handed_gib, self._loaded = 0.0, False
         self._resume_line: Line | None = None  # written before the first line of a resumed run
         plays = accelerator.is_main_process or not self.shards.main_alone
         self._sync = SyncCheck(self.engine if plays else None)
@@ -324,10 +324,20 @@ class Trainer:
         with memory_advice(self.config.optimization):
             weights = self._weights()
             self._handed_gib = sum(w.numel() * w.element_size() for w in weights.values()) / 2**30
-            await self.engine.load_weights(weights.items(), self.state.update)
+            await self._load(weights)
         await self._sync.after_sync(weights)
         if older and self.older is not None and self.older_weights is not None:
             await self.older.load_weights(self.older_weights.items(), self.state.older_version)
+
+    async def _load(self, weights: Mapping[str, torch.Tensor]) -> None:
+        """Load weights into the engine; one that has taken others before is lost if it refuses."""
+        try:
+            await self.engine.load_weights(weights.items(), self.state.update)
+        except UserError as error:
+            if not self._loaded:
+                raise
+            raise EngineDown(str(error)) from error
+        self._loaded = True
 
     def _weights(self) -> Mapping[str, torch.Tensor]:
         """The policy's weights in the engine's type; every process must call this.

@@ -98,13 +98,15 @@ def test_a_validation_that_was_stopped_is_made_when_the_run_goes_on(
     assert states[0]["validated"] == 3
 
 
-@pytest.mark.parametrize("where", ["load_weights", "generate"])
+@pytest.mark.parametrize("where", ["load_weights", "full disk", "generate"])
 @pytest.mark.parametrize("validates", [True, False])
 def test_a_run_whose_engine_dies_loses_no_update(
     where: str, validates: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Dying(TransformersEngine):
-        """Dies when it gets the weights of update 2, or at the first request after that."""
+        """Dies when it gets the weights of update 2, refuses them because the disk between trainer
+        and servers is full, or dies at the first request after that.
+        """
 
         version = 0
 
@@ -112,6 +114,8 @@ def test_a_run_whose_engine_dies_loses_no_update(
             self.version = version
             if version == 2 and where == "load_weights":
                 raise EngineDown("gone")
+            if version == 2 and where == "full disk":
+                raise UserError("the weights cannot be written: all space is gone")
             await super().load_weights(weights, version)
 
         async def generate(self, request: Request) -> Generation:
