@@ -37,13 +37,21 @@ _DIRECT: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 log = logging.getLogger(__name__)
 
 
-def free_ports(count: int) -> list[int]:
-    """Find TCP ports on which nothing is listening."""
+@contextmanager
+def reserved_ports(count: int) -> Iterator[list[int]]:
+    """Reserve TCP ports of this machine for servers that are started in the block.
+
+    vLLM binds its port seconds after it was started. If another process had taken it, that one
+    would answer for it: it may be the server of another run. Linux gives a bound port to nobody
+    who asks for any port, and a server, which sets `SO_REUSEADDR`, can bind it as well, since
+    nothing listens on it here.
+    """
     with ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
+        held = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in held:
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            each.bind(("127.0.0.1", 0))
+        yield [each.getsockname()[1] for each in held]
 
 
 def run_fleet(

@@ -74,7 +74,7 @@ def launch(training: "TrainingRun", arguments: argparse.Namespace, plan: "GpuPla
         plan: Result of `divide`.
     """
     from baselines.launch.exchange import exchange_folder, sent_bytes
-    from baselines.launch.fleet import free_ports, run_fleet
+    from baselines.launch.fleet import reserved_ports, run_fleet
     from baselines.launch.plan import server_command, trainer_command
 
     # The trainer fits its micro-batches itself; this stops a run that cannot fit before servers
@@ -82,22 +82,22 @@ def launch(training: "TrainingRun", arguments: argparse.Namespace, plan: "GpuPla
     fitted, said = fit(training, arguments, plan)
     assert training.init.path is not None
     folder, name = training.init.path.absolute(), training.init.identity.name
-    ports = free_ports(len(plan.serving))
     options = _server_options(training, arguments)
-    servers = [
-        (server_command(folder, name, port, gpu, options), f"http://127.0.0.1:{port}")
-        for gpu, port in zip(plan.serving, ports, strict=True)
-    ]
-    exchange = None
-    if servers and arguments.weights_folder is None and arguments.weights_nccl is None:
-        exchange = exchange_folder(sent_bytes(training), training.folder)
-    addresses = [f"{address}/v1" for _, address in servers]
-    trainer = trainer_command(plan, arguments.words, addresses, name, exchange)
-    if arguments.dry_run:
-        if said is not None and fitted is not training:
-            say(said, file=sys.stderr)
-        return _show(fitted, plan, arguments, [*(command for command, _ in servers), trainer])
-    return run_fleet(servers, trainer, training.folder / "servers", exchange)
+    with reserved_ports(len(plan.serving)) as ports:
+        servers = [
+            (server_command(folder, name, port, gpu, options), f"http://127.0.0.1:{port}")
+            for gpu, port in zip(plan.serving, ports, strict=True)
+        ]
+        exchange = None
+        if servers and arguments.weights_folder is None and arguments.weights_nccl is None:
+            exchange = exchange_folder(sent_bytes(training), training.folder)
+        addresses = [f"{address}/v1" for _, address in servers]
+        trainer = trainer_command(plan, arguments.words, addresses, name, exchange)
+        if arguments.dry_run:
+            if said is not None and fitted is not training:
+                say(said, file=sys.stderr)
+            return _show(fitted, plan, arguments, [*(command for command, _ in servers), trainer])
+        return run_fleet(servers, trainer, training.folder / "servers", exchange)
 
 
 def _server_options(training: "TrainingRun", arguments: argparse.Namespace) -> dict[str, Any]:

@@ -10,7 +10,7 @@ is a trainer that ends at the second SIGTERM, `finishes` one that has finished w
 import sys
 from pathlib import Path
 
-from baselines.launch.fleet import free_ports, run_fleet
+from baselines.launch.fleet import reserved_ports, run_fleet
 from baselines.launch.plan import Command
 from benchmark.engines.core.base import EngineDown
 from tests.support.training.beside_vllm import (
@@ -41,11 +41,10 @@ IDLE = {
 }
 
 
-def healthy_server(folder: Path) -> tuple[Command, str]:
+def healthy_server(folder: Path, port: int) -> tuple[Command, str]:
     """A server that says that it is healthy, and its address."""
     (folder / "www").mkdir()
     (folder / "www/health").touch()
-    (port,) = free_ports(1)
     serve = ("-m", "http.server", str(port), "--bind", "127.0.0.1", "-d", str(folder / "www"))
     return Command((sys.executable, *serve)), f"http://127.0.0.1:{port}"
 
@@ -66,12 +65,13 @@ def trainer(folder: Path, how: str, address: str) -> Command:
 
 if __name__ == "__main__":
     place, how = Path(sys.argv[1]), sys.argv[2]
-    server = vllm_server() if how == "vllm" else healthy_server(place)
-    if how == "unserved":
-        server = Command((sys.executable, "-c", IDLE["fails"])), server[1]
-    beside = trainer(place, how, server[1])
     try:
-        sys.exit(run_fleet([server], beside, place / "logs", place / "exchange"))
+        with reserved_ports(1) as (port,):
+            server = vllm_server(port) if how == "vllm" else healthy_server(place, port)
+            if how == "unserved":
+                server = Command((sys.executable, "-c", IDLE["fails"])), server[1]
+            beside = trainer(place, how, server[1])
+            sys.exit(run_fleet([server], beside, place / "logs", place / "exchange"))
     except EngineDown as error:
         sys.exit(f"{type(error).__name__}: {error}")
     except KeyboardInterrupt:

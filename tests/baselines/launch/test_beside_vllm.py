@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from baselines.launch.fleet import run_fleet
+from baselines.launch.fleet import reserved_ports, run_fleet
 from baselines.launch.plan import Command
 from benchmark.logs.training_log import LOG, read_training_log
 from tests.support.training.beside_vllm import trainer_beside, vllm_server
@@ -25,7 +25,12 @@ pytestmark = [
 
 def test_doctor_and_two_processes_of_the_trainer_use_a_vllm_server(tmp_path: Path) -> None:
     """A server takes a minute to start, so that all use one, as its only clients."""
-    exchange, server = tmp_path / "weights", vllm_server()
+    with reserved_ports(1) as (port,):
+        use_server(tmp_path, vllm_server(port))
+
+
+def use_server(tmp_path: Path, server: tuple[Command, str]) -> None:
+    exchange = tmp_path / "weights"
     waits, overlaps, page = tmp_path / "waits", tmp_path / "overlaps", tmp_path / "doctor.json"
     words = ["doctor", "--endpoint", f"{server[1]}/v1", "--served-model", "ckpt", "--json"]
     doctor = shlex.join([sys.executable, "-m", "benchmark.cli", *words])

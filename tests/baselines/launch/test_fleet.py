@@ -3,16 +3,19 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.util import find_spec
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 import pytest
 
+from baselines.launch.fleet import reserved_ports
 from benchmark.logs.training_log import LOG
 from tests.support.training.ranks import ROOT
 
@@ -76,6 +79,14 @@ def words(part: psutil.Process) -> str:
 def gone(found: list[psutil.Process]) -> None:
     alive = psutil.wait_procs(found, timeout=60)[1]
     assert [words(part) for part in alive] == []
+
+
+def test_a_reserved_port_is_for_its_server_alone() -> None:
+    with reserved_ports(2) as (one, other):
+        with HTTPServer(("127.0.0.1", one), BaseHTTPRequestHandler) as server:
+            assert server.server_port == one
+        with socket.socket() as taker, pytest.raises(OSError, match="in use"):
+            taker.bind(("127.0.0.1", other))
 
 
 @pytest.mark.slow

@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from baselines.launch.fleet import reserved_ports
+
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "VLLM_NO_USAGE_STATS": "1",
@@ -80,7 +82,21 @@ def vllm_server(
     Raises:
         RuntimeError: The server ended or did not answer in time; the message has its log's end.
     """
-    port = free_port()
+    with (
+        reserved_ports(1) as (port,),
+        _running(model, port, served_name, arguments, environment or {}) as server,
+    ):
+        yield server
+
+
+@contextmanager
+def _running(
+    model: Path,
+    port: int,
+    served_name: str,
+    arguments: tuple[str, ...],
+    environment: Mapping[str, str],
+) -> Iterator[VllmServer]:
     command = [
         *(sys.executable, "-m", "vllm.entrypoints.openai.api_server"),
         *("--model", str(model), "--served-model-name", served_name),
@@ -95,7 +111,7 @@ def vllm_server(
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **ENVIRONMENT, **(environment or {})},
+                env={**os.environ, **ENVIRONMENT, **environment},
                 start_new_session=True,
             )
         server = VllmServer(f"http://127.0.0.1:{port}", served_name, process, log)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from baselines.inits.registry import find_model
-from baselines.launch.fleet import free_ports
 from baselines.launch.plan import Command, GpuPlan, server_command, trainer_command
 from tests.support.training.ranks import ROOT
 
@@ -25,11 +24,10 @@ SHARDED = ROOT / "tests/baselines/training/fsdp_train.py"
 ON_CPU = {"ACCELERATE_USE_CPU": "1", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "100"}
 
 
-def vllm_server() -> tuple[Command, str]:
+def vllm_server(port: int) -> tuple[Command, str]:
     """A server of the tiny policy, not started, and its address."""
     init = find_model("tiny-sokoban").path
     assert init is not None
-    (port,) = free_ports(1)
     command = server_command(init.absolute(), "ckpt", port, None, CPU)
     space = {"VLLM_CPU_KVCACHE_SPACE": "1"}
     return Command(command.words, {**command.environment, **space}), f"http://127.0.0.1:{port}"
