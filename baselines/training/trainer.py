@@ -103,7 +103,7 @@ class Trainer:
         self.state = TrainingState(0, -1, 0, 0.0, None, (0, 0), 0, 0.0, run.sha256)
         self.older_weights: dict[str, torch.Tensor] | None = None
         self._early_stopping = EarlyStopping(run, accelerator.is_main_process)
-        self._handed_gib, self._loaded = 0.0, False
+        self._handed_gib = 0.0
         self._resume_line: Line | None = None  # written before the first line of a resumed run
         plays = accelerator.is_main_process or not self.shards.main_alone
         self._sync = SyncCheck(self.engine if plays else None)
@@ -136,12 +136,11 @@ class Trainer:
                 try:
                     await self._begin(resumed)
                     reason = await self._updates(collector)
-                except Stopped:
+                except (Stopped, EngineLost) as error:
                     self._save_once()
+                    if isinstance(error, EngineLost):
+                        raise
                     raise StoppedTogether from None
-                except EngineLost:
-                    self._save_once()
-                    raise
         # Not `end_training`, which also destroys process groups that an engine may use.
         self._trackers.finish()
         if main and self.state.update > begun:
@@ -225,13 +224,13 @@ class Trainer:
             await self.shards.with_engines(self.engine.sleep())
 
         def learn() -> Metrics:
-            rate = self._set_learning_rate(number)
+            rate = learning_rate_of(self.config.optimization.model_dump(), number)
+            learner.set_learning_rate(rate)
             learned = learn_from(learner, rows, number)
-            found = learned.metrics
-            made = (found["policy/optimizer_steps"] or 0) / max(len(learned.plan), 1)
+            made = (learned.metrics["policy/optimizer_steps"] or 0) / max(len(learned.plan), 1)
             trained = [row for row in rows if not row.masked]
             self._speed.note(trained, made * self.config.optimization.epochs)
-            return found | {"policy/learning_rate": rate}
+            return learned.metrics | {"policy/learning_rate": rate}
 
         metrics = rollout_metrics(rollout.drawn, rollout.tries)
         if metrics["rollout/lost_turns"] and self.accelerator.is_main_process:
@@ -309,35 +308,30 @@ class Trainer:
         self.state = replace(self.state, seconds=seconds, checkpoint_seconds=0.0)
         return {"kind": "update", "update": number, "seconds_total": seconds, **metrics}
 
-    def _set_learning_rate(self, number: int) -> float:
-        """Set and return the learning rate of an update (from 1)."""
-        rate = learning_rate_of(self.config.optimization.model_dump(), number)
-        self.learner.set_learning_rate(rate)
-        return rate
-
     async def _hand_over(self, older: bool) -> None:
         """Send the policy's weights to the engine, and those of the older policy to its own.
 
         Includes the init's, before any episode: a server may still have those of another run.
+
+        Raises:
+            UserError: The engine does not take weights, or has wrong ones.
+            EngineDown: It failed, or does not take weights any more.
         """
-        # A sleeping engine reclaims its memory here.
         with memory_advice(self.config.optimization):
             weights = self._weights()
-            self._handed_gib = sum(w.numel() * w.element_size() for w in weights.values()) / 2**30
-            await self._load(weights)
+        try:
+            # A sleeping engine reclaims its memory here.
+            with memory_advice(self.config.optimization):
+                await self.engine.load_weights(weights.items(), self.state.update)
+        except UserError as error:
+            if not self._handed_gib:
+                raise
+            # It has taken others before: the run, not its setting, has failed.
+            raise EngineDown(str(error)) from error
+        self._handed_gib = sum(w.numel() * w.element_size() for w in weights.values()) / 2**30
         await self._sync.after_sync(weights)
         if older and self.older is not None and self.older_weights is not None:
             await self.older.load_weights(self.older_weights.items(), self.state.older_version)
-
-    async def _load(self, weights: Mapping[str, torch.Tensor]) -> None:
-        """Load weights into the engine; one that has taken others before is lost if it refuses."""
-        try:
-            await self.engine.load_weights(weights.items(), self.state.update)
-        except UserError as error:
-            if not self._loaded:
-                raise
-            raise EngineDown(str(error)) from error
-        self._loaded = True
 
     def _weights(self) -> Mapping[str, torch.Tensor]:
         """The policy's weights in the engine's type; every process must call this.

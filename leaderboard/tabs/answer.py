@@ -308,7 +308,7 @@ def _ends(found: Interval) -> str:
 
 
 def _entry(row: BoardRow, state: State, alike: Container[str]) -> Markup:
-    """A link to an entry, named by its method; if its recipe is in `alike`, by its own name, too."""
+    """A link to an entry, named by its method; if `alike` has its recipe, by its own name, too."""
     query = entry_query(state.protocol, row.id)
     if row.recipe not in alike:
         return link(query, line(method_name(row.method)))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from benchmark.engines.core.base import EngineDown, Generation, Request
 from benchmark.engines.transformers.engine import TransformersEngine
@@ -98,14 +99,15 @@ def test_a_validation_that_was_stopped_is_made_when_the_run_goes_on(
     assert states[0]["validated"] == 3
 
 
-@pytest.mark.parametrize("where", ["load_weights", "full disk", "generate"])
+@pytest.mark.parametrize("where", ["load_weights", "full disk", "memory", "generate"])
 @pytest.mark.parametrize("validates", [True, False])
 def test_a_run_whose_engine_dies_loses_no_update(
     where: str, validates: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Dying(TransformersEngine):
-        """Dies when it gets the weights of update 2, refuses them because the disk between trainer
-        and servers is full, or dies at the first request after that.
+        """Dies when it gets the weights of update 2, or at the first request after that.
+
+        Or it refuses these weights because memory, or the disk that they pass through, is full.
         """
 
         version = 0
@@ -116,6 +118,8 @@ def test_a_run_whose_engine_dies_loses_no_update(
                 raise EngineDown("gone")
             if version == 2 and where == "full disk":
                 raise UserError("the weights cannot be written: all space is gone")
+            if version == 2 and where == "memory":
+                raise torch.OutOfMemoryError("gone")
             await super().load_weights(weights, version)
 
         async def generate(self, request: Request) -> Generation:
@@ -133,7 +137,7 @@ def test_a_run_whose_engine_dies_loses_no_update(
         own += ("validation.every=1",)
     train(tmp_path / "whole", "agentrl", own)
     died = tmp_path / "died"
-    with pytest.raises(EngineDown, match="gone"):
+    with pytest.raises(EngineDown, match="gone|out of memory"):
         train(died, "agentrl", own, played_by=Dying)
     assert len(read_training_log(died / LOG).updates) == 2
     assert [line["update"] for line in train(died, "agentrl", own)] == [3]
