@@ -40,7 +40,10 @@ def refuse_others(folder: Path) -> None:
 
     path = folder / CONFIG
     # A run that was stopped while its engine was loading leaves nothing but this file.
-    foreign = path.exists() and not path.read_bytes().startswith(CONFIG_HEAD.encode())
+    with os_error_as(f"{path} cannot be read"):
+        foreign = path.exists() and not (
+            path.is_file() and path.read_bytes().startswith(CONFIG_HEAD.encode())
+        )
     own = (LOG, f"{LOG}.old", STATE_OF_LAST, TUNING)
     written = (*((CONFIG,) if foreign else ()), LAST, BEST, SAMPLES)
     refuse_other_files(folder, "training run", own, written)

@@ -79,7 +79,13 @@ def test_a_run_does_not_begin_in_a_folder_that_is_something_else(
     (folder / CONFIG).unlink()
     marks = ("run.json", "submission.json", "pyproject.toml", "config.json", ".git/config")
     # Not ours, although they have the names of what a run writes.
-    names = (CONFIG, "last/model.safetensors", "best/model.safetensors", "samples/one.wav")
+    names = (
+        CONFIG,
+        f"{CONFIG}/a.yaml",
+        "last/model.safetensors",
+        "best/model.safetensors",
+        "samples/one.wav",
+    )
     for name in (*marks, *names):
         put(folder, name)
         before = sorted(folder.rglob("*"))
