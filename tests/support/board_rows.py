@@ -1,4 +1,4 @@
-"""Synthetic boards at the level of rows: as many entries and training curves as a test wants."""
+"""Synthetic boards built from rows, with any number of entries and training curves."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -51,7 +51,7 @@ SETTING = "16 \u00d7 8 episodes, 150 updates, 1 epoch, KL 0.01"
 def choices(
     advantage: str, clipping: str, aggregation: str, sampling: str, setting: str = SETTING
 ) -> RecipeChoices:
-    """A recipe whose choices and setting have no constants beside their names."""
+    """A recipe without constants in the names of its choices and setting."""
     known = (advantage, clipping, aggregation, sampling, setting)
     return RecipeChoices(*known, hashes=tuple(map(sha256_text, known)))
 
@@ -91,7 +91,7 @@ def panel_facts(
 
 
 def panel_numbers(facts: PanelFacts, solved: Sequence[Counts]) -> PanelNumbers:
-    """The numbers of a panel that every checkpoint has played once, 0 or 1 for each episode."""
+    """The results of a panel that every checkpoint has played once, 0 or 1 for each episode."""
     total = np.sum(solved, axis=0)
     plays = len(solved)
     interval = clustered_wilson(total.tolist(), [plays] * total.size)
@@ -130,13 +130,13 @@ def board_row(
     trainings: tuple[Stability, tuple[SeedCurves, ...]] | None = None,
     **changes: Any,
 ) -> FullRow:
-    """An entry that has solved these episodes of these panels.
+    """An entry that has solved the given episodes of the given panels.
 
     Args:
         entry: Its id, whose first eight digits are the date.
-        solved: For each panel one array for each checkpoint, 0 or 1 for every episode.
-        trainings: Stability and curves, if it has logs.
-        changes: Fields that are otherwise.
+        solved: For each panel, one array per checkpoint with 0 or 1 for every episode.
+        trainings: Stability and curves, if the entry has logs.
+        changes: Fields to override.
     """
     seeds = range(len(next(iter(solved.values()))))
     fields: dict[str, Any] = {
@@ -187,18 +187,18 @@ def board_content(rows: Sequence[FullRow], *panels: PanelFacts) -> BoardContent:
 
 
 def board_of(folder: Path, content: BoardContent) -> Board:
-    """Write a board and read it as an app does."""
+    """Write a board and read it as the app does."""
     path = folder / PARQUET
     path.write_bytes(parquet_bytes(content))
     return load(path)
 
 
 def synthetic_content(entries: int, curves: int) -> BoardContent:
-    """A board as it may be in some years.
+    """A board as large as it may be in some years.
 
     Args:
-        entries: Accepted entries: a few policies and inits, else trained ones of all recipes.
-        curves: Training curves of all of them together, 200 updates each.
+        entries: Number of entries: a few policies and inits, the rest trained with all recipes.
+        curves: Total number of training curves, 200 updates each.
     """
     rng = np.random.default_rng(0)
     panels = [panel_facts(*facts) for facts in PANELS]
@@ -214,7 +214,7 @@ def synthetic_content(entries: int, curves: int) -> BoardContent:
 
 @dataclass(frozen=True, slots=True)
 class _Story:
-    """How the seeds of an entry fared: what they reach, and when they collapse, if they do."""
+    """How the seeds of an entry fared: the rate they reach, and when they collapse, if at all."""
 
     ability: float
     collapse_at: tuple[int | None, ...]
@@ -275,7 +275,7 @@ def _trainings(name: str, story: _Story) -> tuple[Stability, tuple[SeedCurves, .
 def training_run(
     name: str, seed: int, ability: float, collapse_at: int | None, noise: int
 ) -> RunCurves:
-    """A training that learns, with noise, and may collapse at an update."""
+    """A noisy training run that improves and may collapse at a given update."""
     rng = np.random.default_rng(noise)
     updates = np.arange(1, UPDATES + 1)
     checks = np.arange(0, UPDATES + 1, VALIDATE_EVERY)
@@ -298,7 +298,7 @@ def training_run(
 
 
 def hostile(row: FullRow, text: str) -> FullRow:
-    """A row whose every free text is this one, to be shown as it is."""
+    """A row with this text in every free-text field, which the page must show verbatim."""
     checkpoints = tuple(
         replace(
             point,

@@ -1,4 +1,4 @@
-"""Measuring in a process of its own: memory and processor time of one call."""
+"""Measures memory and processor time of one call in a separate process."""
 
 import multiprocessing
 import resource
@@ -12,9 +12,9 @@ T = TypeVar("T")
 
 
 def alone(call: Callable[..., T], *arguments: Any) -> T:
-    """Call a function of a module in a process of its own, forked from one that has done nothing.
+    """Call a module's function in a new process, forked from one that has run nothing.
 
-    It has imported what functions of earlier tests needed: that is done once for many.
+    The fork server has imported the modules of earlier calls, which saves time.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([call.__module__])
@@ -23,9 +23,9 @@ def alone(call: Callable[..., T], *arguments: Any) -> T:
 
 
 def cost(call: Callable[[], object]) -> tuple[float, float]:
-    """CPU seconds of a call, and MiB that it added to this process' memory at most (Linux)."""
+    """CPU seconds of a call, and its peak additional memory in MiB (Linux)."""
     before = resident()
-    # Forgets the highest use of memory so far.
+    # Resets the peak.
     Path("/proc/self/clear_refs").write_text("5")
     began = time.process_time()
     call()
@@ -36,6 +36,6 @@ def cost(call: Callable[[], object]) -> tuple[float, float]:
 
 
 def resident() -> float:
-    """MiB of memory that this process has now."""
+    """Resident memory of this process in MiB."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() / 2**20

@@ -1,4 +1,4 @@
-"""Newcombe's interval by its formula for one pair, to which the product's matrix form is held."""
+"""Newcombe's interval by the formula for one pair, to compare with the product's matrix form."""
 
 import math
 
@@ -11,9 +11,9 @@ def newcombe_paired(both: int, only_first: int, only_second: int, neither: int) 
     Newcombe's method 10. With the Wilson intervals [l1, u1] and [l2, u2] of the two rates:
     low = d - sqrt((p1-l1)^2 - 2 phi (p1-l1)(u2-p2) + (u2-p2)^2),
     high = d + sqrt((p2-l2)^2 - 2 phi (p2-l2)(u1-p1) + (u1-p1)^2).
-    phi is the correlation of the paired outcomes a (both), b, c, d (neither): its numerator
-    ad - bc loses n/2, down to 0, where it is positive; phi is 0 where a rate is 0 or 1.
-    The ends stay in [-1, 1]; two players without a difference still get an interval with a width.
+    phi is the correlation of the paired outcomes a (both), b, c, d (neither): its numerator ad - bc
+    is reduced by n/2, at most to 0, if it is positive; phi is 0 if a rate is 0 or 1.
+    The bounds stay in [-1, 1]; two identical players still get an interval of positive width.
 
     Source: Newcombe, Stat. Med. 17 (1998) 2635-2650, method 10.
 

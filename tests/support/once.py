@@ -1,4 +1,4 @@
-"""What is dear to make, made once for all test processes of a run."""
+"""Expensive fixtures, made once for all test processes of a run."""
 
 import fcntl
 import os
@@ -10,17 +10,17 @@ import pytest
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
-    """A folder that the first process to ask for it fills; the others wait for it.
+    """A folder that the first process to request it fills, while the others wait.
 
-    Nobody may change what is in it.
+    It must not be modified.
 
     Args:
         factory: pytest's.
-        name: Of the folder.
-        make: Fills it. Where it fails, the next one to ask tries again.
+        name: Name of the folder.
+        make: Fills the folder. If it fails, the next process to request it tries again.
     """
     base = factory.getbasetemp()
-    # xdist gives every process a folder in a common one.
+    # xdist gives every process a folder within a shared one.
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     folder, part = shared / name, shared / f"{name}.part"
     with (shared / f"{name}.lock").open("w") as lock:

@@ -1,4 +1,4 @@
-"""What is made once is made by the first to ask, whole or not at all."""
+"""The first process to ask makes the folder, completely or not at all."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

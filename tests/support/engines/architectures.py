@@ -1,4 +1,4 @@
-"""Models of other architectures, with random weights that are made in milliseconds."""
+"""Models of other architectures with random weights, created in milliseconds."""
 
 from typing import Any
 
@@ -15,11 +15,11 @@ SIZES: dict[str, Any] = {
     "max_position_embeddings": 256,
     "pad_token_id": 0,
 }
-"""Of most architectures."""
+"""Configuration shared by most architectures."""
 
 
 def random_model(config: PretrainedConfig) -> PreTrainedModel:
-    """The same weights every time, in float32."""
+    """Create the model in float32, with the same weights every time."""
     torch.manual_seed(0)
     model: PreTrainedModel = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
     return model

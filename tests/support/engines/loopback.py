@@ -1,4 +1,4 @@
-"""A small OpenAI-compatible server on the loopback interface that plays a script."""
+"""A small OpenAI-compatible server on the loopback interface that follows a script."""
 
 import asyncio
 import json
@@ -54,7 +54,7 @@ def token_completion(text: Any = "fine", **choice: Any) -> dict[str, Any]:
 
 
 def says(body: Any = None, status: int = 200, **headers: str) -> Answer:
-    """Answer with a JSON value, or with bytes as they are."""
+    """Answer with a JSON value, or with raw bytes."""
     content = completion() if body is None else body
     raw = content if isinstance(content, bytes) else json.dumps(content).encode()
 
@@ -66,7 +66,7 @@ def says(body: Any = None, status: int = 200, **headers: str) -> Answer:
 
 
 def fails(status: int, message: str = "no", **headers: str) -> Answer:
-    """Answer with an error as OpenAI's API phrases it."""
+    """Answer with an error in the format of OpenAI's API."""
     return says({"error": {"message": message, "type": "Error", "code": status}}, status, **headers)
 
 
@@ -77,7 +77,7 @@ async def hangs(request: web.Request) -> web.StreamResponse:
 
 
 async def disconnects(request: web.Request) -> web.StreamResponse:
-    """Begin an answer and break the connection."""
+    """Start an answer and close the connection."""
     response = web.StreamResponse(headers={"Content-Length": "1000"})
     await response.prepare(request)
     await response.write(b'{"choices": [')
@@ -92,20 +92,20 @@ class Loopback:
 
     Attributes:
         script: Answers to completion requests of both kinds, in order; the last one is repeated.
-        models: Content of `GET /v1/models`.
+        models: Response to `GET /v1/models`.
         vllm: Whether it presents itself as vLLM.
         context: `max_model_len` of its models.
-        key: API key that it demands; None for none.
-        prompt_tokens: Answer of vLLM's `/tokenize`.
-        prompt_text: Answer of vLLM's `/detokenize`.
-        hello: Answers to the engine's try-outs, in order; the last one is repeated.
-        hellos: Bodies of the try-outs.
+        key: Required API key; None if there is none.
+        prompt_tokens: Response to vLLM's `/tokenize`.
+        prompt_text: Response to vLLM's `/detokenize`.
+        hello: Answers to the engine's probe requests, in order; the last one is repeated.
+        hellos: Bodies of the probe requests.
         tokenized: Bodies of the requests to `/tokenize`.
-        requests: Bodies of the completion requests, without the engine's try-out.
-        paths: Where each of them was sent.
+        requests: Bodies of the completion requests, without the engine's probes.
+        paths: Path of each completion request.
         authorizations: `Authorization` headers of all requests.
-        open: Requests under way.
-        most_open: Largest value of `open`.
+        open: Number of requests in flight.
+        most_open: Maximum of `open`.
     """
 
     script: list[Answer] = field(default_factory=lambda: [says()])
@@ -132,7 +132,7 @@ class Loopback:
         return f"http://127.0.0.1:{self.port}"
 
     async def start(self) -> None:
-        """Listen; on the same port as before after `stop`."""
+        """Listen, on the same port as before if restarted after `stop`."""
         app = web.Application(client_max_size=2**24)
         app.router.add_get("/v1/models", self._models)
         app.router.add_post("/v1/chat/completions", self._complete)

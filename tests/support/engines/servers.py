@@ -1,4 +1,4 @@
-"""Starts a real vLLM server process for tests and benchmarks, and always ends it."""
+"""Starts a real vLLM server process for tests and benchmarks, and always stops it."""
 
 import os
 import signal
@@ -22,13 +22,13 @@ ENVIRONMENT = {
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     "OMP_NUM_THREADS": "1",
-    # An engine in the tests' own process sets it to 1, with which a server does not start.
+    # An engine in the test process sets it to 1, which prevents a server from starting.
     "TORCHDYNAMO_DISABLE": "0",
 }
 CPU_ARGUMENTS = ("--no-enable-chunked-prefill", "--max-num-batched-tokens", "8192")
-"""vllm-cpu 0.32.0 dies on a seeded request whose prompt is prefilled in two chunks."""
+"""vllm-cpu 0.32.0 crashes on a seeded request whose prompt is prefilled in two chunks."""
 EAGER = ("--enforce-eager",)
-"""Does not compile the model, which takes longer than most tests."""
+"""Skips compilation of the model, which takes longer than most tests."""
 
 START_SECONDS = 600.0
 STOP_SECONDS = 15.0
@@ -42,7 +42,7 @@ class VllmServer:
         url: Base address, without `/v1`.
         model: Name under which the model is served.
         process: Leader of the server's process group.
-        log: File with everything the server wrote.
+        log: File with the server's entire output.
     """
 
     url: str
@@ -51,13 +51,13 @@ class VllmServer:
     log: Path
 
     def kill(self) -> None:
-        """End the server and its workers as a crash would: SIGKILL, at once."""
+        """Kill the server and its workers immediately with SIGKILL, as in a crash."""
         _signal_group(self.process, signal.SIGKILL)
         self.process.wait(STOP_SECONDS)
 
 
 def free_port() -> int:
-    """A TCP port on which nothing listens now."""
+    """A free TCP port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -80,7 +80,7 @@ def vllm_server(
         environment: Further environment variables.
 
     Raises:
-        RuntimeError: The server ended or did not answer in time; the message has its log's end.
+        RuntimeError: The server exited or did not answer in time; includes the end of its log.
     """
     with (
         reserved_ports(1) as (port,),

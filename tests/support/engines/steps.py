@@ -1,4 +1,4 @@
-"""Count what an engine does: a bound on work holds on a busy machine, one on seconds does not."""
+"""Counts an engine's steps: unlike a time limit, a limit on work also holds on a busy machine."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from benchmark.engines.core.worker import WorkerEngine
 
 
 def counted_steps(engine: WorkerEngine) -> list[None]:
-    """A list that grows by one whenever the engine begins a step: a token of every answer."""
+    """A list that grows by one with every engine step, which adds one token to every answer."""
     steps: list[None] = []
     advance = engine._advance
 

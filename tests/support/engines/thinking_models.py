@@ -1,4 +1,4 @@
-"""The shipped Sokoban init under chat templates of models that think: real weights, real files."""
+"""The shipped Sokoban init with chat templates of reasoning models: real weights, real files."""
 
 import shutil
 from pathlib import Path
@@ -6,14 +6,14 @@ from pathlib import Path
 from baselines.inits.registry import read_registry
 
 OPENS = "<|im_start|>assistant\n<think>"
-"""As templates of R1's distills and of Qwen3-Thinking, without their line's end, which this small
-model has never seen there."""
+"""As in the templates of R1's distilled models and Qwen3-Thinking, but without the newline, which
+this small model has never seen there."""
 HYBRID = (
     "<|im_start|>assistant\n"
     "{% if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n\n"
     "{% endif %}"
 )
-"""As Qwen3's: an empty thought where `enable_thinking` is false."""
+"""As in Qwen3's template: an empty thought if `enable_thinking` is false."""
 
 
 def thinking_model(folder: Path, opening: str = OPENS) -> Path:
@@ -21,7 +21,7 @@ def thinking_model(folder: Path, opening: str = OPENS) -> Path:
 
     Args:
         folder: A new folder.
-        opening: What the template ends a prompt with, in Jinja.
+        opening: End of the template's generation prompt, in Jinja.
 
     Returns:
         The folder.

@@ -1,4 +1,4 @@
-"""A small LoRA adapter with random numbers, written by hand, and its base with it merged."""
+"""A small handwritten LoRA adapter with random numbers, and the base model with it merged."""
 
 import json
 import shutil
@@ -14,12 +14,12 @@ MODULES = ("self_attn.q_proj", "self_attn.o_proj", "mlp.up_proj")
 
 
 def make_adapter(base: Path, folder: Path, seed: int = 0, **config: Any) -> Path:
-    """Write an adapter of some linear layers of a model, in the form that peft saves.
+    """Write an adapter for some linear layers of a model, in the format of peft.
 
     Args:
         base: Folder of the model.
-        folder: Where to.
-        seed: Of its numbers.
+        folder: Folder to write.
+        seed: Seed of the numbers.
         config: Fields of `adapter_config.json` to change.
     """
     folder.mkdir(parents=True)
@@ -41,7 +41,7 @@ def make_adapter(base: Path, folder: Path, seed: int = 0, **config: Any) -> Path
 
 
 def merge_by_hand(base: Path, adapter: Path, folder: Path) -> Path:
-    """The model whose weights are W + alpha / rank * B A."""
+    """Write the model with the weights W + alpha / rank * B A."""
     shutil.copytree(base, folder)
     weights = load_file(base / "model.safetensors")
     updates = load_file(adapter / "adapter_model.safetensors")

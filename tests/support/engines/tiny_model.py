@@ -1,8 +1,8 @@
 """Builds a tiny language model with random weights: real files, no download.
 
-The folder holds what a published checkpoint holds (configuration, generation configuration,
+The folder contains the files of a published checkpoint (configuration, generation configuration,
 safetensors weights, a byte-level BPE tokenizer with a ChatML template), so that engines load it
-like any other model. The same arguments give the same files.
+like any other model. The same arguments produce the same files.
 """
 
 import asyncio
@@ -33,18 +33,18 @@ CORPUS = (
     "user assistant system push pull go to cabinet 1 and take the mug from the shelf.\n",
 )
 VOCABULARY = 512
-"""Largest size; the short corpus has fewer merges."""
+"""Maximum size; the short corpus has fewer merges."""
 
 
 def make_tokenizer(folder: Path, chat_template: str | None = CHAT_TEMPLATE) -> int:
     """Train and save the tokenizer.
 
     Args:
-        folder: Where its files go; must exist.
-        chat_template: None leaves the template out.
+        folder: Existing folder for its files.
+        chat_template: None omits the template.
 
     Returns:
-        The size of its vocabulary.
+        The vocabulary size.
     """
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -79,12 +79,12 @@ def make_tiny_model(
     """Create a Qwen3 of about 330,000 random parameters with its tokenizer.
 
     Args:
-        folder: Created if it is not there.
+        folder: Created if missing.
         seed: Seed of the weights.
         context: `max_position_embeddings`.
         layers: Number of decoder layers.
-        extra_stop_ids: Further end-of-turn ids for `generation_config.json`; random weights seldom
-            choose the tokenizer's own, so that tests of stopping name a share of the vocabulary.
+        extra_stop_ids: Further end-of-turn ids for `generation_config.json`. Random weights rarely
+            sample the tokenizer's own, so tests of stopping list a share of the vocabulary.
 
     Returns:
         The folder.
@@ -104,7 +104,7 @@ def make_tiny_model(
         head_dim=32,  # vLLM on CPUs has no attention kernel for smaller heads
         max_position_embeddings=context,
         tie_word_embeddings=True,
-        initializer_range=0.15,  # so large that greedy decoding does not settle on one token
+        initializer_range=0.15,  # large enough that greedy decoding does not repeat a single token
         bos_token_id=None,
         eos_token_id=SPECIAL_TOKENS.index("<|im_end|>"),
         pad_token_id=SPECIAL_TOKENS.index("<|endoftext|>"),
@@ -131,7 +131,7 @@ def fill_with_nan(folder: Path) -> Path:
 
 
 def ask(text: str, sampling: Sampling, seed: int = 0) -> Request:
-    """A request for a response to one user message; its episode is a real one that nobody plays."""
+    """A request for a response to one user message, with a real episode that nobody plays."""
     task = load_task("sokoban")
     episode = task.episode(task.training_entry(0), task.training_max_turns)
     live = InlineEpisode(task, episode)
@@ -141,13 +141,13 @@ def ask(text: str, sampling: Sampling, seed: int = 0) -> Request:
 async def answer_all(
     engine: Engine, prompts: Sequence[str], sampling: Sampling, seed: int = 0
 ) -> list[Generation]:
-    """Answer all prompts at once, each with its number as the seed, counted from `seed`."""
+    """Answer all prompts at once, with seeds counted up from `seed`."""
     requests = [ask(prompt, sampling, number) for number, prompt in enumerate(prompts, seed)]
     return await asyncio.gather(*map(engine.generate, requests))
 
 
 def mixed_prompts(count: int, seed: int = 0) -> list[str]:
-    """Prompts of 1 to 60 words; two thirds begin with the same 25 words."""
+    """Prompts of 1 to 60 words; two thirds share their first 25 words."""
     rng = random.Random(seed)
     words = " ".join(CORPUS).split()
     shared = " ".join(rng.choices(words, k=25))

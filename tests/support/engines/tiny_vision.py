@@ -17,14 +17,14 @@ from baselines.inits.registry import find_model
 from benchmark.engines.core.chat import Chat
 
 PATCH = 32
-"""Pixels; two by two make a token, which is a cell of Sokoban."""
+"""In pixels; two by two patches make a token, which is a cell of Sokoban."""
 
 
 def tiny_vision_model(folder: Path, family: str = "qwen3_vl") -> Path:
     """Write a model with random weights, its tokenizer and its image processor.
 
     Args:
-        folder: Where to.
+        folder: Folder to write.
         family: `qwen3_vl` or `qwen2_5_vl`.
     """
     init = find_model("tiny-sokoban").path

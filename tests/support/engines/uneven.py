@@ -1,4 +1,4 @@
-"""Engines that are slow in places, or fail: timing must change nothing but time."""
+"""Engines that are slow at times, or fail: timing must affect nothing but time."""
 
 import asyncio
 import random
@@ -15,13 +15,13 @@ LogProbs = list[tuple[float, ...] | None]
 
 
 class UnevenEngine(TransformersEngine):
-    """Takes a random time for its steps, and may fail in one of them.
+    """Delays its steps at random, and may fail in one of them.
 
     Args:
-        folder: Weights.
-        seed: Of the times; None for none.
+        folder: Folder of the weights.
+        seed: Seed of the delays; None for no delays.
         fails_at: Number of the step that fails, from 1; 0 for none.
-        slow_clients: Requests, too, come after a random time.
+        slow_clients: Whether requests also arrive with random delays.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class UnevenEngine(TransformersEngine):
 async def talk(
     engine: Engine, first: str, turns: int, pause: random.Random | None = None
 ) -> LogProbs:
-    """What a client is told that asks again after every answer, slowly or at once."""
+    """The answers to a client that sends a new request after each answer, slowly or immediately."""
     found: LogProbs = []
     with engine.client():
         for turn in range(turns):

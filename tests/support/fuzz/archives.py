@@ -1,4 +1,4 @@
-"""Other ways to store an archive: some are Zstandard, and what is in them may still be the same."""
+"""Other encodings of an archive: some are Zstandard and may still have the same content."""
 
 import gzip
 import random
@@ -10,7 +10,7 @@ from tests.support.submissions.small import squeezed
 
 
 def _skippable(size: int) -> bytes:
-    """A frame that readers pass over, with any bytes in it."""
+    """A skippable frame with arbitrary bytes."""
     return struct.pack("<II", 0x184D2A50, size) + bytes(size)
 
 
@@ -25,7 +25,7 @@ def _in_the_middle(content: bytes, draw: random.Random) -> bytes:
 
 
 def _lying(content: bytes, draw: random.Random) -> bytes:
-    """A frame whose header states another size."""
+    """A frame whose header states a wrong size."""
     stored = bytearray(squeezed(content))
     stored[draw.randrange(4, min(14, len(stored)))] ^= 1 << draw.randrange(8)
     return bytes(stored)
@@ -48,4 +48,4 @@ ARCHIVES: tuple[Callable[[bytes, random.Random], bytes], ...] = (
     lambda content, draw: squeezed(content + bytes(2**24)),
     lambda content, draw: damaged(squeezed(content), draw),
 )
-"""Take a content and give an archive, or something that is not one."""
+"""Functions from a content to an archive, or to something that is not one."""

@@ -1,4 +1,4 @@
-"""The submissions that fuzzing damages: of every kind, on panels of few levels."""
+"""The submissions that fuzzing damages: one of every kind, on panels with few levels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,20 +31,20 @@ from tests.support.submissions.small import (
 from tests.support.training.tiny_study import first_entries
 
 LEVELS = 12
-"""Of every panel; with fewer, validations of two trainings are equal by chance."""
+"""Levels of every panel; with fewer, validations of two runs may be equal by chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A submission that is accepted as it is.
+    """A submission that is accepted unchanged.
 
     Attributes:
-        name: What it is.
-        folder: It.
-        others: Entries that it is compared with.
-        replays: What was replayed before and held.
-        proven: What the check shows of it.
-        weight: How often it is drawn, compared with the others.
+        name: Description of its kind.
+        folder: Its folder.
+        others: Entries with which it is compared.
+        replays: Results of earlier successful replays.
+        proven: What its check establishes.
+        weight: Relative probability of being drawn.
     """
 
     name: str
@@ -55,12 +55,12 @@ class Base:
     weight: float = 1.0
 
     def check(self, folder: Path) -> CheckResult:
-        """Check a damaged copy of it."""
+        """Check a damaged copy of the submission."""
         return check_submission(folder, _context(self.others, self.replays))
 
 
 def make_bases(root: Path) -> list[Base]:
-    """Make all submissions; from now on, all panels of Sokoban are their first levels."""
+    """Make all submissions; from then on, every Sokoban panel consists of its first levels only."""
     SokobanTask.panel = first_entries(SokobanTask, LEVELS)  # type: ignore[method-assign, assignment]
     plan = Plan.of([("sokoban", "builtin")])
     both = Plan.of([("sokoban", "builtin"), ("sokoban", "two_boxes")])
@@ -94,7 +94,7 @@ def make_bases(root: Path) -> list[Base]:
 
 
 def _foreign(root: Path, expert: Path, at_random: Path) -> Path:
-    """Two seeds with logs of another trainer."""
+    """A submission of two seeds with another trainer's logs."""
     runs = [run_folder(root, seed, expert, at_random) for seed in SEEDS]
     logs = [trainer_state(root / f"log-{seed}", seed) for seed in SEEDS]
     folder = root / "20260102_trained"

@@ -1,4 +1,4 @@
-"""Random damage to submissions, for fuzzing: of every file, as bytes and as what they mean."""
+"""Random damage to submissions for fuzzing: to the bytes and to the content of every file."""
 
 import os
 import random
@@ -23,17 +23,17 @@ _BROKEN = (
     *(AttributeError, IndexError, KeyError, OSError, RecursionError, TypeError, ValueError),
     UserError,
 )
-"""What comes of changing something that is broken already."""
+"""Errors from changing something that is already broken."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was done to a submission.
+    """The damage done to a submission.
 
     Attributes:
-        file: Kind of the file that was damaged first.
-        kinds: The kinds of damage, in order.
-        refused: What `about.yaml` was refused with, so that there is nothing to check.
+        file: Kind of the first damaged file.
+        kinds: Kinds of damage, in order.
+        refused: Error with which `about.yaml` was rejected, which leaves nothing to check.
     """
 
     file: str
@@ -42,10 +42,10 @@ class Done:
 
 
 def mutate(copy: Copy, draw: random.Random) -> Done:
-    """Damage a submission in one place, or now and then in two.
+    """Damage a submission in one place, or occasionally in two.
 
     Returns:
-        What was done.
+        The damage done.
     """
     before = after = _snapshot(copy)
     # Not every submission has a file of each kind, and some changes change nothing.
@@ -57,19 +57,19 @@ def mutate(copy: Copy, draw: random.Random) -> Done:
         except UserError as error:
             return Done(file, (first,), str(error))
         after = _snapshot(copy)
-    # Reading a pipe that nobody writes to would take for ever.
+    # Reading a pipe without a writer would block forever.
     if draw.randrange(4) or any(path.is_fifo() for path in copy.folder.rglob("*")):
         return Done(file, (first,))
     other = draw.choice(list(KINDS))
     second = draw.choice(list(KINDS[other]))
-    # What is broken already may not take further damage.
+    # Something broken may not support further damage.
     with suppress(*_BROKEN):
         KINDS[other][second](copy, draw)
     return Done(file, (first, second))
 
 
 def _snapshot(copy: Copy) -> dict[str, bytes | None]:
-    """Every path of a submission, with the content of a regular file."""
+    """Every path of a submission, with the content of regular files."""
     return {
         str(path): path.read_bytes() if path.is_file() and not path.is_symlink() else None
         for path in copy.folder.rglob("*")
@@ -77,7 +77,7 @@ def _snapshot(copy: Copy) -> dict[str, bytes | None]:
 
 
 def _named(copy: Copy, draw: random.Random, part: str) -> str | None:
-    """A file whose name has that part; None if there is none."""
+    """A file whose name contains this part; None if there is none."""
     names = [name for name in _names(copy) if part in name]
     return draw.choice(names) if names else None
 
@@ -88,7 +88,7 @@ def _names(copy: Copy) -> list[str]:
 
 
 def _stored_bytes(part: str, listed: bool) -> Damage:
-    """Damages a file as it is stored, and lists it as it lies there."""
+    """Damages a file as stored, and updates its hash."""
 
     def change(copy: Copy, draw: random.Random) -> None:
         if (name := _named(copy, draw, part)) is None:
@@ -108,7 +108,7 @@ def _content_bytes(copy: Copy, name: str) -> int | None:
 
 
 def _frames(copy: Copy, draw: random.Random) -> None:
-    """Stores an archive in another way."""
+    """Stores an archive in another encoding."""
     if (name := _named(copy, draw, ".zst")) is not None:
         content, file = copy.read(name), copy.folder / name
         file.write_bytes(draw.choice(ARCHIVES)(content, draw))
@@ -116,7 +116,7 @@ def _frames(copy: Copy, draw: random.Random) -> None:
 
 
 def _content(part: str, change: Callable[[bytes, random.Random], bytes]) -> Damage:
-    """Changes what is in a file, as bytes, and lists it; summaries follow from records."""
+    """Changes the bytes of a file's content and updates its hash and the summary."""
 
     def write(copy: Copy, draw: random.Random) -> None:
         if (name := _named(copy, draw, part)) is not None:
@@ -137,7 +137,7 @@ def _value(part: str) -> Damage:
 
 
 def _restated(copy: Copy, draw: random.Random) -> None:
-    """Changes a value of `run.json`; its fingerprint, overrides and the summary follow."""
+    """Changes a value of `run.json` and updates its fingerprint, overrides and summary."""
 
     def change(fields: dict[str, Any]) -> None:
         other = changed(fields, draw)
@@ -150,7 +150,7 @@ def _restated(copy: Copy, draw: random.Random) -> None:
 
 
 def _swapped(part: str, copy: Copy, draw: random.Random) -> None:
-    """Swaps two files of a kind, or copies one over the other, and lists both."""
+    """Swaps two files of a kind, or copies one over the other, and updates both hashes."""
     names = [name for name in _names(copy) if part in name]
     if len(names) < 2:
         return
@@ -162,7 +162,7 @@ def _swapped(part: str, copy: Copy, draw: random.Random) -> None:
 
 
 def _checkpoints(copy: Copy, draw: random.Random) -> None:
-    """Swaps, doubles, renumbers or drops checkpoints, their models, runs and logs."""
+    """Swaps, duplicates, renumbers or drops checkpoints, their models, runs and logs."""
 
     def change(content: dict[str, Any]) -> None:
         points = content["checkpoints"]
@@ -225,10 +225,10 @@ def _tree(copy: Copy, draw: random.Random) -> None:
 
 
 def _about_yaml(copy: Copy, draw: random.Random) -> None:
-    """Writes what a damaged `about.yaml` says into `submission.json`.
+    """Writes the content of a damaged `about.yaml` to `submission.json`.
 
     Raises:
-        UserError: It is refused.
+        UserError: It is rejected.
     """
     content = parsed(copy.read("submission.json"))
     kind: Kind = content["method"]["kind"]
@@ -297,7 +297,7 @@ KINDS: dict[str, dict[str, Damage]] = {
     "README.md": _of_file("README.md"),
     "files and folders": {"tree": _tree},
 }
-"""What can be damaged, by the kind of the file."""
+"""The possible kinds of damage, by kind of file."""
 
 
 def _rewrite(file: Path, draw: random.Random) -> None:

@@ -1,4 +1,4 @@
-"""Random changes of JSON lines: of their order and number, of a field, of how they are written."""
+"""Random changes to JSON lines: to their order and number, to a field, or to their format."""
 
 import json
 import random
@@ -11,11 +11,11 @@ _NAMES = ("episode", "panel", "task", "category", "kind")
 
 
 def changed_lines(content: bytes, draw: random.Random, of: str) -> bytes:
-    """Other lines.
+    """Change lines at random.
 
     Args:
         content: The lines.
-        draw: Where chance comes from.
+        draw: Source of randomness.
         of: `records`, `turns` (of records) or `logs`.
     """
     lines = content.splitlines(keepends=True) or [b"{}\n"]
@@ -40,13 +40,13 @@ def changed_lines(content: bytes, draw: random.Random, of: str) -> bytes:
         case 5:
             del lines[min(one, other) : max(one, other) + 1]
         case _:
-            # Blanks that end a line elsewhere do not end one here.
+            # Some formats end a line at these characters; this one does not.
             lines.insert(one, draw.choice(("\u2028", "\u0085", "\x0b", " ", "{}")).encode() + b"\n")
     return b"".join(lines)
 
 
 def _other_line(line: bytes, other: bytes, draw: random.Random) -> bytes:
-    """A line that says something else, or says it in another way."""
+    """A line with a changed value or another format."""
     match draw.randrange(6):
         case 0:
             return _written(_renumbered(parsed(line), parsed(other), draw))
@@ -65,7 +65,7 @@ def _written(value: Any) -> bytes:
 
 
 def _renumbered(line: Any, other: Any, draw: random.Random) -> Any:
-    """A line of another place: its number or name is another line's, or no line's."""
+    """A line with another position: the number or name of another line, or of none."""
     if not isinstance(line, dict) or not isinstance(other, dict):
         return line
     names = [name for name in (*_NUMBERS, *_NAMES) if name in line]
@@ -76,7 +76,7 @@ def _renumbered(line: Any, other: Any, draw: random.Random) -> Any:
 
 
 def _crossed(line: Any, other: Any, draw: random.Random) -> Any:
-    """A line with one field of another."""
+    """A line with one field of another line."""
     if isinstance(line, dict) and isinstance(other, dict) and other:
         name = draw.choice(list(other))
         line[name] = other[name]
@@ -84,7 +84,7 @@ def _crossed(line: Any, other: Any, draw: random.Random) -> Any:
 
 
 def _turns(record: Any, other: Any, draw: random.Random) -> Any:
-    """A record with other turns: swapped, doubled, dropped, another record's, or said otherwise."""
+    """A record with turns swapped, duplicated, dropped, taken from another record, or changed."""
     turns = record.get("turns") if isinstance(record, dict) else None
     theirs = other.get("turns") if isinstance(other, dict) else None
     if not turns or not theirs:

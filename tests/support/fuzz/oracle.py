@@ -1,7 +1,7 @@
-"""What may differ between a submission and a damaged copy of it that is accepted as well.
+"""Allowed differences between a submission and a damaged copy of it that is accepted as well.
 
-A copy is accepted rightly only if nothing differs that decides a result: what the check shows
-(`proven`) is equal, and what differs in the files is of a class that is known to prove nothing.
+Accepting a copy is correct only if no difference affects a result: what the check establishes
+(`proven`) is equal, and the differences in the files are of classes known to prove nothing.
 """
 
 import json
@@ -49,14 +49,14 @@ HARMLESS: Final = (
     ),
     ("log", ".*", LOGS),
 )
-"""File, fields of it (a pattern, without the numbers of list entries), and what they are."""
+"""File, pattern of its fields (without list indices), and class of the difference."""
 
 
 def judged(verdict: CheckResult) -> dict[str, Any]:
-    """What a check says in every form that it has; none of them may fail.
+    """Render a verdict in all its formats, none of which may fail.
 
     Returns:
-        The verdict for programs.
+        The JSON verdict.
     """
     badges = badges_of(verdict, {}) if verdict.accepted else None
     comment(verdict, badges)
@@ -66,9 +66,9 @@ def judged(verdict: CheckResult) -> dict[str, Any]:
 
 
 def proven(verdict: CheckResult) -> dict[str, Any]:
-    """What an accepted submission shows and its authors cannot choose.
+    """What an accepted submission establishes and its authors cannot choose.
 
-    Names and descriptions are theirs, and so is what a log says where it agrees with itself.
+    Authors choose names and descriptions, and the content of a log as far as it is consistent.
     """
     content = judged(verdict)
     for name in ("stability", "stability_infinite", "foreign_stability"):
@@ -78,7 +78,7 @@ def proven(verdict: CheckResult) -> dict[str, Any]:
     points = [point.model_dump() for point in submission.checkpoints]
     content["checkpoints"] = sorted(points, key=lambda point: point["runs"])
     if not any(point["training_log"] for point in points):
-        # Without a log, which seed weights are of is their authors' to say.
+        # Without a log, authors choose which seed the weights are of.
         for point in points:
             del point["seed"]
         for panel in content["panels"].values():
@@ -89,11 +89,11 @@ def proven(verdict: CheckResult) -> dict[str, Any]:
 
 
 def classes_of(base: Path, copy: Path) -> set[str]:
-    """Of what class the differences between an accepted copy and its original are.
+    """Classes of the differences between an accepted copy and its original.
 
     Returns:
-        Classes of `HARMLESS`, `SPELLING` where bytes differ and content does not; and every
-        difference of no class, as `file: field`.
+        Classes of `HARMLESS`, `SPELLING` where the bytes differ but not the content, and every
+        difference without a class, as `file: field`.
     """
     found = set()
     for name in sorted(_files(base) | _files(copy)):
@@ -108,7 +108,7 @@ def classes_of(base: Path, copy: Path) -> set[str]:
 
 
 def unclassed(classes: set[str]) -> list[str]:
-    """Differences that decide results, or that nobody has judged yet."""
+    """Differences that affect results, or that have not been classified yet."""
     return sorted(classes - {CLAIMS, RUN_FACTS, ANSWERS, LOGS, SPELLING})
 
 
@@ -117,7 +117,7 @@ def _files(folder: Path) -> set[str]:
 
 
 def _kind_of(name: str) -> str:
-    """What a file is: `log`, `records`, or its own name."""
+    """Kind of a file: `log`, `records`, or its own name."""
     if name.startswith("training/"):
         return "log"
     file = name.rpartition("/")[2]
@@ -132,7 +132,7 @@ def _class_of(file: str, field: str) -> str:
 
 
 def _differing(of: str, before: Path, after: Path) -> Iterator[str]:
-    """Fields that differ, without the numbers of list entries."""
+    """The fields that differ, without list indices."""
     if of == "README.md":
         yield ""
         return
@@ -141,7 +141,7 @@ def _differing(of: str, before: Path, after: Path) -> Iterator[str]:
             yield ""
         return
     if not before.name.endswith(".zst"):
-        # Read as the check reads it: what is left out has its default.
+        # Parsed like in the check: missing fields have their defaults.
         schemas: dict[str, type[BaseModel]] = {"run.json": Manifest, "submission.json": Submission}
         read = schemas.get(of)
         one, other = (
@@ -152,12 +152,12 @@ def _differing(of: str, before: Path, after: Path) -> Iterator[str]:
             [json.loads(line) for line in unpacked(path.read_bytes()).splitlines()]
             for path in (before, after)
         ]
-        # Records are found by what they are of.
+        # Records are matched by episode.
         one, other = ({k: v for each in side for k, v in _line(each)} for side in lines)
         if len(lines[0]) != len(lines[1]):
             yield "number of lines"
     for path in one.keys() | other.keys():
-        # What is left out is null.
+        # A missing field is null.
         if not _equal(one.get(path), other.get(path)):
             yield ".".join(str(step) for step in path if isinstance(step, str))
 
@@ -170,7 +170,7 @@ def _content(stored: bytes, schema: type[BaseModel] | None) -> dict[str, Any]:
 
 
 def _by_name(content: dict[str, Any]) -> dict[str, Any]:
-    """A content whose checkpoints and files are found by their place, in any order."""
+    """The content with checkpoints and files indexed by path, in any order."""
     named = {}
     if "checkpoints" in content:
         points = content["checkpoints"]
@@ -187,7 +187,7 @@ def _line(line: dict[str, Any]) -> Iterator[tuple[tuple[Any, ...], Any]]:
 
 
 def _flat(value: Any, here: tuple[Any, ...] = ()) -> dict[tuple[Any, ...], Any]:
-    """Every plain value of a JSON value by its path."""
+    """Every scalar of a JSON value by its path."""
     if isinstance(value, dict | list) and value:
         pairs = value.items() if isinstance(value, dict) else enumerate(value)
         return {k: v for key, inner in pairs for k, v in _flat(inner, (*here, key)).items()}
@@ -195,5 +195,5 @@ def _flat(value: Any, here: tuple[Any, ...] = ()) -> dict[tuple[Any, ...], Any]:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Whether two plain values are one; 1 and 1.0 are, 1 and true are not."""
+    """Whether two scalars are equal; 1 and 1.0 are, 1 and true are not."""
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)

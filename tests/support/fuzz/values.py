@@ -1,4 +1,4 @@
-"""Random changes of bytes, of JSON values, and of the way in which JSON is written."""
+"""Random changes to bytes, to JSON values, and to the format of JSON."""
 
 import json
 import random
@@ -10,7 +10,7 @@ UNICODE = (
     "\0", "\u202eabc", "\u200b", "\u0410da", "\ud800", "\u2028", "\u0085", "\ufeff", "e\u0301",
     "\uff21", "\u00a0", "\U000e0041", "\u1e9e", "\u212a", "\x1b[2J", "\r", "\x7f",
 )  # fmt: skip
-"""Marks of direction, blanks that are not seen, letters that look like others, half a letter."""
+"""Direction marks, invisible spaces, homoglyphs, a lone surrogate."""
 EDGES: tuple[Any, ...] = (
     0, 1, -1, 2, 15, 2**31, 2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**64, -(2**63), 10**30, 10**400,
     0.0, -0.0, 0.5, 1.5, 1e-300, 1e308, -1e308, 5e-324, float("nan"), float("inf"), float("-inf"),
@@ -23,11 +23,11 @@ ODD: tuple[Any, ...] = (
     "https://example.org", "http://example.org", "1e999", "NaN",
     [], [None], [[]], [0, 1], ["x"], {}, {"": None}, {"a": {"b": []}},
 )  # fmt: skip
-"""Values that readers stumble over."""
+"""Edge cases for parsers."""
 
 
 def parsed(content: bytes) -> Any:
-    """A JSON value; an empty object where there is none."""
+    """Parse a JSON value; an empty object if there is none."""
     try:
         return json.loads(content)
     except (ValueError, RecursionError):
@@ -35,12 +35,12 @@ def parsed(content: bytes) -> Any:
 
 
 def dumped(value: Any) -> str:
-    """A JSON value as text."""
+    """Serialize a JSON value."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def damaged(content: bytes, draw: random.Random) -> bytes:
-    """Other bytes: some changed, cut out, put in, or doubled."""
+    """Damage bytes: change, remove, insert, or duplicate some."""
     at, length = draw.randrange(len(content) + 1), draw.randrange(1, 40)
     kept = content[at + length :]
     match draw.randrange(6):
@@ -61,7 +61,7 @@ def damaged(content: bytes, draw: random.Random) -> bytes:
 
 
 def changed(value: Any, draw: random.Random) -> Any:
-    """A JSON value with one change somewhere in it."""
+    """Change one value somewhere in a JSON value."""
     path = draw.choice(_paths(value))
     if not path:
         return _other(value, draw)
@@ -98,7 +98,7 @@ def _paths(value: Any, here: Path = ()) -> list[Path]:
 
 
 def _other(value: Any, draw: random.Random) -> Any:
-    """Another value instead of one: a neighbor of it, or anything."""
+    """Another value: close to the given one, or arbitrary."""
     near: list[Any] = []
     if isinstance(value, bool):
         near = [not value, int(value)]
@@ -113,7 +113,7 @@ def _other(value: Any, draw: random.Random) -> Any:
 
 
 def rewritten(content: bytes, draw: random.Random) -> bytes:
-    """JSON that is written in another way; some ways are not allowed, none may change a result."""
+    """Rewrite JSON in another format; not all are valid, and none may change a result."""
     text = content.decode("utf-8", "replace")
     at = draw.choice([n for n, c in enumerate(text) if c in "{,:"] or [0]) + 1
     match draw.randrange(9):
@@ -139,7 +139,7 @@ def rewritten(content: bytes, draw: random.Random) -> bytes:
 
 
 def _twin(text: str, draw: random.Random) -> str:
-    """An object with one of its fields twice, now with the same value, now with another."""
+    """An object with one field duplicated, with the same value or another."""
     value = parsed(text.encode())
     if not isinstance(value, dict) or not value:
         return text + text
@@ -154,7 +154,7 @@ def _twin(text: str, draw: random.Random) -> str:
 
 
 def _escaped(text: str, draw: random.Random) -> str:
-    """One letter written as an escape, in a name or a text."""
+    """Write one letter as an escape, in a name or a text."""
     places = [n for n, c in enumerate(text) if c.isalpha() and text[n - 1] == '"']
     if not places:
         return text

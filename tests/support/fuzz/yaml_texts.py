@@ -1,4 +1,4 @@
-"""Random changes of `about.yaml`: values, lines, and what only YAML has."""
+"""Random changes to `about.yaml`: to values, lines, and features specific to YAML."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ _TRICKS: tuple[str, ...] = (
 
 
 def changed_yaml(about: Mapping[str, Any], draw: random.Random) -> bytes:
-    """A damaged text of what authors write."""
+    """Damage a text as authors write it."""
     style = draw.choice((False, None, True))
     text = yaml.safe_dump(dict(about), default_flow_style=style, allow_unicode=True)
     return draw.choice(_CHANGES)(text, dict(about), draw)

@@ -1,4 +1,4 @@
-"""Small valid protocols, manifests and records, to be changed where a test needs it."""
+"""Small valid protocols, manifests and records for tests to modify."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -28,7 +28,7 @@ TASKS = {
         category_name="department",
     ),
 }
-"""Facts of tasks for summaries and comparisons that need no installed task."""
+"""Task facts for summaries and comparisons that need no installed task."""
 
 
 def make_protocol(
@@ -54,7 +54,7 @@ def make_protocol(
 def make_manifest(
     *panels: PanelProtocol, model: str = "tiny-sokoban", shard: Shard | None = None
 ) -> Manifest:
-    """A run's manifest; without panels it plays `make_protocol()`."""
+    """A run's manifest; without given panels it plays `make_protocol()`."""
     panels = panels or (make_protocol(),)
     return Manifest(
         schema_version=MANIFEST_VERSION,
@@ -80,7 +80,7 @@ def make_turn(
     prompt_tokens: int | None = 100,
     response_tokens: int | None = 10,
 ) -> TurnRecord:
-    """One turn; its hashes are those of made-up texts."""
+    """One turn, with hashes of made-up texts."""
     return TurnRecord(
         prompt_hash=short_hash("prompt"),
         response=response,
@@ -109,18 +109,18 @@ def make_record(
     score: float | None = None,
     error: str | None = None,
 ) -> EpisodeRecord:
-    """One play; its rewards and penalties follow from its turns.
+    """One play, with rewards and penalties derived from its turns.
 
     Args:
-        episode: Id of the panel's entry.
-        success: The goal was reached; never with an error.
+        episode: Id of the panel entry.
+        success: Whether the goal was reached; never with an error.
         repeat: Number of the play.
         task: Task name.
         panel: Panel name.
         category: The entry's category.
-        turns: All turns, or how many plain ones.
+        turns: All turns, or the number of plain ones.
         score: The task's score; None for 1 after a success and 0 otherwise.
-        error: What ended the play early.
+        error: The error that ended the play early.
     """
     played = tuple(make_turn() for _ in range(turns)) if isinstance(turns, int) else tuple(turns)
     solved = success and error is None

@@ -1,4 +1,4 @@
-"""Runs to be reported: real episodes of Sokoban, played by an engine that errs as models do."""
+"""Runs to report: real Sokoban episodes, played by an engine that makes mistakes like a model."""
 
 import asyncio
 import random
@@ -27,15 +27,15 @@ INJECTION = (
     '</script><script>document.title = "owned"</script><img src=x onerror="document.title=1">'
     "<!-- <svg/onload=alert(1)> --> {{ 7 * 7 }} &lt;b&gt; \u202ereversed\u202c \x1b[31mred\x00"
 )
-"""What a hostile model or file would write."""
+"""Text that a hostile model or file might contain."""
 
 
 class ErringEngine(Engine):
-    """Plays the expert's move or a random one, and now and then breaks the contract.
+    """Plays the expert's move or a random one, and sometimes violates the response format.
 
     Args:
-        skill: Chance that a turn follows the expert.
-        malformed: Chance that a turn breaks the contract.
+        skill: Probability that a turn follows the expert.
+        malformed: Probability that a turn violates the response format.
     """
 
     name = "erring"
@@ -45,7 +45,7 @@ class ErringEngine(Engine):
         self._malformed = malformed
 
     async def generate(self, request: Request) -> Generation:
-        """Answer from the request's seed and the episode alone."""
+        """Answer from the request's seed and episode alone."""
         rng = random.Random(request.seed)
         text = await request.episode.scripted("expert", request.seed)
         if rng.random() > self._skill:
@@ -78,7 +78,7 @@ class ErringEngine(Engine):
         return kinds[int(rng.random() * len(kinds))]
 
     def describe(self) -> dict[str, Any]:
-        """What a model's engine would say."""
+        """Describe the engine as if it ran a model."""
         return {"kind": "transformers", "dtype": "float32", "device": "cpu", "context": 4096}
 
 
@@ -93,7 +93,7 @@ class Run:
 
     @property
     def arguments(self) -> tuple[Manifest, list[EpisodeRecord], RunSummary, list[dict[str, Any]]]:
-        """In the order that `report_html` takes them."""
+        """The arguments in the order of `report_html`'s parameters."""
         return self.manifest, self.records, self.summary, self.sessions
 
 
@@ -107,11 +107,11 @@ def make_run(
     """Play panels of a task.
 
     Args:
-        panels: Their names.
-        engine: Who plays.
+        panels: Names of the panels.
+        engine: The engine that plays.
         choices: Part of the protocol; the standard one by default.
-        episodes: Played of each panel and repeat; fewer than all make an incomplete run.
-        task_name: The task.
+        episodes: Number of episodes per panel and repeat; fewer than all make an incomplete run.
+        task_name: Name of the task.
     """
     task = load_task(task_name)
     jobs: list[Job] = []
@@ -166,7 +166,7 @@ def session(episodes: int) -> dict[str, Any]:
 
 
 def with_error(record: EpisodeRecord) -> EpisodeRecord:
-    """The same episode, ended by an engine's error after two turns; it replays."""
+    """The same episode, ended by an engine error after two turns; it can be replayed."""
     kept = record.turns[:2]
     task = load_task(record.task)
     protocol = PanelProtocol.of(task, task.panel(record.panel))

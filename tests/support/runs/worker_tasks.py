@@ -1,6 +1,6 @@
-"""Sokoban in worker processes, with faults: tasks that a worker can import, and nothing more.
+"""Sokoban in worker processes, with faults: only tasks that a worker can import.
 
-A worker imports this module; what the tests themselves need must not come with it.
+Workers import this module, so it must not import what only the tests need.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ from tasks.sokoban.task import SokobanTask
 from tasks.text_task import TextEpisode
 
 MARKS = "WORKER_TASKS_MARKS"
-"""Environment variable: folder in which `Once` leaves its marks."""
+"""Environment variable: folder for the marker files of `Once`."""
 
 
 class WorkerSokoban(SokobanTask):
@@ -30,7 +30,7 @@ class WorkerSokoban(SokobanTask):
 
 
 class Act(TextEpisode[Level]):
-    """Sokoban whose responses may be orders to misbehave."""
+    """Sokoban whose responses may be commands to misbehave."""
 
     orders = 0
 
@@ -62,7 +62,7 @@ class Act(TextEpisode[Level]):
 
 
 class Misbehaving(WorkerSokoban):
-    """Episodes that do what they are told, and an expert that counts how often it was asked."""
+    """Episodes that follow such commands, and an expert that counts its calls."""
 
     def episode(self, entry: PanelEntry, max_turns: int) -> TextEpisode[Level]:
         return Act(self, entry, max_turns)
@@ -103,7 +103,7 @@ class Once(WorkerSokoban):
 
 
 class Broken(WorkerSokoban):
-    """A world that raises wherever it can."""
+    """A task that raises wherever it can."""
 
     def episode(self, entry: PanelEntry, max_turns: int) -> TextEpisode[Level]:
         if entry.id == "one-box-000":
@@ -128,32 +128,32 @@ class Broken(WorkerSokoban):
 
 
 class InlineBroken(Broken):
-    """The same in this process."""
+    """The same task, run in this process."""
 
     info = SokobanTask.info
 
 
 def modules(task: SokobanTask) -> list[str]:
-    """What the process has imported."""
+    """The modules that the process has imported."""
     del task
     return sorted(sys.modules)
 
 
 def process_of(task: SokobanTask, seconds: float = 0.0) -> int:
-    """Which process this is, after a while."""
+    """The process id, after a delay."""
     del task
     time.sleep(seconds)
     return os.getpid()
 
 
 def variable(task: SokobanTask, name: str) -> str | None:
-    """What an environment variable says there."""
+    """The value of an environment variable in the worker."""
     del task
     return os.environ.get(name)
 
 
 def square(task: SokobanTask, number: int) -> int:
-    """Squares, after a time that has nothing to do with the order."""
+    """The square of a number, after a delay unrelated to the order."""
     time.sleep(random.Random(number).random() * 0.01)
     if number == 13:
         os._exit(1)
@@ -161,20 +161,20 @@ def square(task: SokobanTask, number: int) -> int:
 
 
 class OfTwo(Exception):
-    """Cannot be read back from what pickle writes: it is made of two arguments."""
+    """Pickles, but cannot be unpickled, because its constructor takes two arguments."""
 
     def __init__(self, one: int, two: int) -> None:
         super().__init__(f"{one} and {two}")
 
 
 def unreadable(task: SokobanTask) -> Exception:
-    """Give what the other side cannot read."""
+    """Return something that the other side cannot unpickle."""
     del task
     return OfTwo(1, 2)
 
 
 def refuse(task: SokobanTask, number: int) -> int:
-    """Refuse some numbers."""
+    """Raise for some numbers."""
     if number == 5:
         raise ValueError("five")
     return number

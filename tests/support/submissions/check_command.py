@@ -1,4 +1,4 @@
-"""`arlarena-bench submit check`, with what it writes."""
+"""`arlarena-bench submit check` and its output."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.support.submissions.small import Copy, Json
 
 
 def real_init(copy: Copy) -> None:
-    """Starts a trained submission from the init that is shipped."""
+    """Make a trained submission start from the shipped init."""
     digest = read_registry()["tiny-sokoban"].sha256
     copy.about(lambda about: about["init"].update(sha256=digest))
     for seed in (0, 1):
@@ -18,7 +18,7 @@ def real_init(copy: Copy) -> None:
 
 
 def verdict_of(folder: Path, *options: str) -> tuple[int, Json, str]:
-    """Exit code, verdict for programs, and comment."""
+    """Exit code, JSON verdict, and comment."""
     files = folder.parent.parent / "verdict.json", folder.parent.parent / "comment.md"
     written = ["--json", str(files[0]), "--comment", str(files[1])]
     code = main(["submit", "check", str(folder), *written, *options])

@@ -14,7 +14,7 @@ RATES = (0.25, 0.5, 0.75, 0.5)
 
 
 def trainer_state(folder: Path, seed: int, rates: tuple[float, ...] = RATES) -> Path:
-    """A log of TRL with a validation after every step, numbers of its own for each seed."""
+    """A TRL log with a validation after every step and different numbers for each seed."""
     folder.mkdir()
     history: list[dict[str, Any]] = []
     for step, rate in enumerate(rates):
@@ -31,7 +31,7 @@ def trainer_state(folder: Path, seed: int, rates: tuple[float, ...] = RATES) -> 
 
 
 def run_folder(root: Path, seed: int, expert: Path, random: Path) -> Path:
-    """A run of a checkpoint of that seed."""
+    """A run of the seed's checkpoint."""
     model = ModelIdentity(name=f"trl-s{seed}", kind="folder", sha256=sha256_text(f"trl{seed}"))
     played = played_by(model, expert, random, stable_seed("foreign", seed))
     run = root / f"run-{seed}"

@@ -1,4 +1,4 @@
-"""A web server on the loopback interface that gives prepared answers and keeps what was asked."""
+"""A web server on the loopback interface that gives prepared answers and stores requests."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -13,9 +13,9 @@ class Asked:
 
     Attributes:
         method: Such as `GET`.
-        path: With its query.
-        headers: By name in small letters.
-        body: What was sent.
+        path: Path including the query.
+        headers: Headers by lowercase name.
+        body: Body of the request.
     """
 
     method: str
@@ -26,7 +26,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer."""
+    """A response."""
 
     body: bytes = b""
     status: int = 200
@@ -38,8 +38,8 @@ class LocalServer:
     """A running server.
 
     Attributes:
-        answer: Gives the answer to a request.
-        port: Where it listens on 127.0.0.1.
+        answer: Returns the response to a request.
+        port: Port on 127.0.0.1.
         asked: All requests, in order.
     """
 
@@ -49,7 +49,7 @@ class LocalServer:
 
     @property
     def url(self) -> str:
-        """Address without a final slash."""
+        """URL without a trailing slash."""
         return f"http://127.0.0.1:{self.port}"
 
 
@@ -74,12 +74,12 @@ def serving(answer: Callable[[Asked], Reply]) -> Iterator[LocalServer]:
             try:
                 self.wfile.write(reply.body)
             except ConnectionError:
-                self.close_connection = True  # whoever asked has had enough
+                self.close_connection = True  # the client has disconnected
 
         do_GET = do_POST = do_PATCH = _reply
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
         running.daemon_threads = True

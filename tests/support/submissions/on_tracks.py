@@ -1,4 +1,4 @@
-"""Submissions whose logs are those of runs on a track."""
+"""Submissions whose logs come from runs on a track."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from tests.support.submissions.small import INITS, SEEDS, Copy
 from tests.support.training.logs import Line
 from tests.support.training.small_track import small
 
-# As the invented logs are: 20 updates of 128 episodes, validated after each, from an init with
+# Like the invented logs: 20 updates of 128 episodes, validated after each, from an init with
 # another hash.
 TRACK = small(
     {
@@ -23,7 +23,7 @@ Change = Callable[[Line], object]
 
 
 def on_track(copy: Copy, change: Change = lambda line: None, seed: int | None = None) -> Copy:
-    """Make the logs of a submission those of runs on a track; change the first line of one."""
+    """Make a submission's logs look like runs on a track, with changes to one's first line."""
     configuration = resolve_on_track(TRACK, "grpo", 1e-4).model_dump(mode="json")
     for each in SEEDS:
 

@@ -1,4 +1,4 @@
-"""Real git repositories for tests, made by a git that nothing outside has a say in."""
+"""Real git repositories for tests, made by a git without user or system configuration."""
 
 import os
 import subprocess
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """Run git in a folder; returns what it prints."""
+    """Run git in a folder and return its output."""
     identity = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
     done = subprocess.run(
         ["git", "-C", str(folder), *identity, *arguments],
@@ -18,7 +18,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def commit(root: Path) -> str:
-    """Commit everything that lies there; returns the commit."""
+    """Commit all files in the folder and return the commit."""
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "--message", "x")
     return git(root, "rev-parse", "HEAD")
@@ -31,11 +31,11 @@ def put(root: Path, name: str, content: str = "text\n") -> None:
 
 
 def tree_of(root: Path, *entries: tuple[str, str, str]) -> str:
-    """Write a tree by hand.
+    """Write a raw tree object.
 
     Args:
         root: The repository.
-        entries: Mode, name and SHA of each, in any order and form.
+        entries: Mode, name and SHA of each entry, in any order and form.
 
     Returns:
         Its SHA.
@@ -50,12 +50,12 @@ def tree_of(root: Path, *entries: tuple[str, str, str]) -> str:
 
 
 def bomb(root: Path, place: str, mode: str, sha: str) -> str:
-    """Commit a folder of ten folders of ten folders, ten deep: 10^10 paths of one object.
+    """Commit folders nested ten deep, ten in each: 10^10 paths to one object.
 
     Args:
         root: The repository.
-        place: The folder's path; nothing else is in the commit.
-        mode: Of the object: `100644`, or `40000` for a tree.
+        place: The folder's path, the only one in the commit.
+        mode: Mode of the object: `100644`, or `40000` for a tree.
         sha: The object.
 
     Returns:
@@ -70,9 +70,9 @@ def bomb(root: Path, place: str, mode: str, sha: str) -> str:
 
 
 def bare_repository(folder: Path, program: str) -> None:
-    """Make a folder that git takes for a repository if it starts there, with a program in it.
+    """Make a folder that git mistakes for a repository if started in it, with a program in it.
 
-    Of the files in it any commit can consist. Git runs the program when it misses an object.
+    Any commit could contain these files. Git runs the program when an object is missing.
     """
     put(folder, "HEAD", "ref: refs/heads/main\n")
     put(folder, "objects/x.txt")
@@ -81,7 +81,7 @@ def bare_repository(folder: Path, program: str) -> None:
 
 
 def promising(program: str) -> str:
-    """The settings of a clone that fetches what it misses, with a program of somebody's choice."""
+    """Configuration of a partial clone that fetches missing objects with a given program."""
     return (
         "[core]\n\trepositoryformatversion = 1\n\tbare = false\n\tworktree = .\n"
         f'\tsshCommand = "{program}"\n\tfsmonitor = "{program}"\n\thooksPath = .\n'

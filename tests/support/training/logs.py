@@ -1,4 +1,4 @@
-"""Small valid training logs with invented numbers, to be changed where a test needs it."""
+"""Small valid training logs with invented numbers for tests to modify."""
 
 import json
 import math
@@ -15,7 +15,7 @@ Line = dict[str, Any]
 
 
 def without_times(line: Mapping[str, Any]) -> Line:
-    """A line of a log without what depends on the machine's speed."""
+    """A log line without the fields that depend on the machine's speed."""
     measured = ("seconds", "memory", "speed")
     return {name: value for name, value in line.items() if not name.startswith(measured)}
 
@@ -43,9 +43,9 @@ def start_line(recipe: str = "grpo", seed: int = 0, **changes: Any) -> Line:
 
 
 def measured_line(update: int, values: Mapping[str, Any] | None = None, seed: int = 0) -> Line:
-    """An update line with all that this project's trainer measures.
+    """An update line with all measurements of this project's trainer.
 
-    What an optimizer step measures is a fraction that no other update and no other seed has.
+    Measurements of an optimizer step are fractions unique to the update and the seed.
     """
     whole = [name for name in METRICS if name.startswith("rollout/")]
     whole += ["policy/learning_rate", "policy/skipped_steps"]
@@ -93,7 +93,7 @@ def resume_line(
 
 
 def write_log(path: Path, lines: Iterable[Line]) -> Path:
-    """Write lines as they are, valid or not, into a file or a folder's log."""
+    """Write lines, valid or not, to a file or a folder's log."""
     if path.suffix != ".jsonl":
         path.mkdir(parents=True, exist_ok=True)
         path = path / LOG
@@ -108,7 +108,7 @@ def run_lines(
     collapse_at: int | None = None,
     **changes: Any,
 ) -> Sequence[Line]:
-    """A whole run: it learns from .45 on, and where it collapses it falls to nothing at once."""
+    """A whole run: it improves from .45, and drops to nothing at once if it collapses."""
     lines = [start_line(recipe, seed, **changes), validation_line(0, solved=115)]
     for update in range(1, updates + 1):
         after = 0 if collapse_at is None else max(0, update - collapse_at)

@@ -1,4 +1,4 @@
-"""What a run with LoRA leaves, checked by its files alone."""
+"""Checks the output of a LoRA run from its files alone."""
 
 from pathlib import Path
 
@@ -14,10 +14,10 @@ def check_merged(model: Path, init: Path, scale: float) -> int:
     Args:
         model: The checkpoint.
         init: Folder of the init.
-        scale: Of an update.
+        scale: Scale of an update.
 
     Returns:
-        Tensors that have an update which is not 0.
+        Names of the tensors with a nonzero update.
     """
     base, found = load_file(init / FILE), load_file(model / FILE)
     updates = load_file(model / "adapter" / "adapter_model.safetensors")

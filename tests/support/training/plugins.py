@@ -1,4 +1,4 @@
-"""Code of users' own: an advantage in two versions, and a learner."""
+"""User code: an advantage in two versions, and a learner."""
 
 from tasks.seeding import sha256_text
 
@@ -49,5 +49,5 @@ RECIPE = "advantage: {name: rank}\nclipping: {name: ppo}\naggregation: token-mea
 
 
 def sha256_of(code: str) -> str:
-    """Of a file with this code."""
+    """Hash of a file with this code."""
     return sha256_text(code)

@@ -1,4 +1,4 @@
-"""Scripts that several processes run together, as torch's launcher would start them."""
+"""Scripts that run in several processes, as if started by torch's launcher."""
 
 import multiprocessing
 import os
@@ -21,18 +21,18 @@ LONGEST = 600.0
 def run_together(
     script: Path, *arguments: str, count: int = 2, environment: Mapping[str, str] | None = None
 ) -> None:
-    """Run a script in forked processes; all must end well."""
+    """Run a script in forked processes, all of which must succeed."""
     ended = end_together(script, *arguments, count=count, environment=environment)
     assert [rank.code for rank in ended] == [0] * count, [rank.said for rank in ended]
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a rank has ended.
+    """How a rank ended.
 
     Attributes:
-        code: Its exit code; minus the number of the signal that has killed it.
-        said: What it has written to its standard error.
+        code: Its exit code; if a signal killed it, minus the signal's number.
+        said: Its standard error.
     """
 
     code: int | None
@@ -74,7 +74,7 @@ def end_together(
 
 
 def _environments(count: int, own: Mapping[str, str] | None) -> list[dict[str, str]]:
-    """What tells each rank how to find the others, over gloo."""
+    """Environment variables with which ranks find each other, over gloo."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
@@ -86,7 +86,7 @@ def _environments(count: int, own: Mapping[str, str] | None) -> list[dict[str, s
 def _run(
     script: Path, arguments: tuple[str, ...], environment: Mapping[str, str], said: Path
 ) -> None:
-    """Run the script as `python script arguments`; what it says of errors goes to a file."""
+    """Run the script as `python script arguments`, with standard error redirected to a file."""
     os.environ.update(environment)
     with said.open("w") as file:
         os.dup2(file.fileno(), 2)

@@ -1,4 +1,4 @@
-"""Training runs of seconds, on the real engine and world."""
+"""Training runs that take seconds, with the real engine and task."""
 
 import asyncio
 import shutil
@@ -33,7 +33,7 @@ SMALL = [
 async def engines_of(
     config: TrainConfig, weights: Path, played_by: type[TransformersEngine] = TransformersEngine
 ) -> AsyncIterator[tuple[TransformersEngine, TransformersEngine | None]]:
-    """The policy's engine, and the one of the older policy if the recipe has one."""
+    """The policy's engine, and the older policy's if the recipe has one."""
     async with played_by(weights, deterministic=True) as engine:
         if config.sampling.cross_policy is None:
             yield engine, None
@@ -54,10 +54,10 @@ def train(
     played_by: type[TransformersEngine] = TransformersEngine,
     stop_in: tuple[str, int] | None = None,
 ) -> list[dict[str, Any]]:
-    """Train, and give the update lines of this session.
+    """Train, and return the update lines of this session.
 
-    With `kill_at`, `FOLDER-killed` becomes what a kill after that update's line would leave. With
-    `stop_in`, training is asked to stop in the middle of a phase, when so many updates are made.
+    With `kill_at`, `FOLDER-killed` becomes the state after a kill following that update's line.
+    With `stop_in`, training is asked to stop within a phase after this many updates.
     """
     torch.set_num_threads(1)
     config = resolve(recipe, "tiny", tasks, [*SMALL, *own])

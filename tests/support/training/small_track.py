@@ -17,7 +17,7 @@ OWN = (
     "kl.coef=0.01",
     "format_penalty=0.1",
     "unit=turn",
-    # Validations play all of a panel, and these tests do not need them.
+    # Validations play a whole panel, and these tests do not need them.
     "validation.panel=builtin",
     "validation.every=null",
     "checkpoint_every=1",
@@ -25,7 +25,7 @@ OWN = (
 
 
 def small_track(changes: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The content of its file, with changes laid over it."""
+    """The content of the track file, with changes applied."""
     settings = resolve("grpo", "tiny", ["sokoban"], OWN).model_dump(mode="json", exclude={*METHOD})
     del settings["optimization"]["learning_rate"]
     content = {

@@ -1,4 +1,4 @@
-"""Finished cells with invented numbers, at the places where a study looks for them."""
+"""Finished cells with invented numbers, in the folders where a study expects them."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -37,21 +37,21 @@ def finish(
     seconds: float = 5.0,
     device: str | None = None,
 ) -> Finished:
-    """A cell whose last weights solve the episodes with these numbers.
+    """Write a cell whose last weights solve the given episodes.
 
     Args:
         results: Folder of the results.
-        cell: Which one.
+        cell: The cell.
         current_track: Its track.
         solved: Numbers of the episodes that the last weights solve on the first panel.
-        curve: Episodes solved at the validations, which are spaced evenly, on the first panel; one
-            less on each further one.
+        curve: Episodes solved at the evenly spaced validations on the first panel; one less on each
+            further panel.
         other: As `solved`, on all other panels.
         played: Training episodes of every update.
-        cpu: Seconds of the training; the evaluation takes none.
+        cpu: CPU seconds of the training; the evaluation takes none.
         rate: Learning rate in the log.
-        seconds: Of every update.
-        device: What the log calls it; None for an older log, which does not say.
+        seconds: Duration of every update.
+        device: Name of the device in the log; None for an older log without it.
     """
     run = results.parent / "made" / cell.track / cell.stem
     evaluation = run / "eval"

@@ -1,4 +1,4 @@
-"""Ragged rows of a rollout that nobody played, and a small random model in float64."""
+"""Synthetic ragged rows of a rollout, and a small random model in float64."""
 
 import random
 
@@ -30,13 +30,13 @@ def random_model(seed: int = 0) -> Qwen3ForCausalLM:
 
 
 def random_rows(count: int, seed: int = 0) -> list[Row]:
-    """Rows of groups of four episodes of three turns, with lengths from one token on.
+    """Rows of groups of four episodes of three turns, with lengths of one token or more.
 
     All prompts begin with the same 40 tokens.
 
     Args:
         count: Number of rows.
-        seed: Of everything.
+        seed: Seed of all random numbers.
     """
     rng = random.Random(seed)
     beginning = [rng.randrange(VOCABULARY) for _ in range(40)]
@@ -46,7 +46,7 @@ def random_rows(count: int, seed: int = 0) -> list[Row]:
         response = [rng.randrange(VOCABULARY) for _ in range(rng.choice([1, 2, 5, 9]))]
         mask = [1] * len(response)
         if len(response) > 4 and number % 3 == 0:
-            mask[2] = mask[3] = 0  # what a world said in between
+            mask[2] = mask[3] = 0  # environment text in between
         rows.append(
             Row(
                 task="sokoban",

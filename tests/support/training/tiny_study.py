@@ -1,7 +1,7 @@
-"""Tracks of seconds on eight episodes of each task, for tests of studies.
+"""Tracks that train in seconds on eight episodes of each task, for tests of studies.
 
-Run as a program, it is the command line with these tracks:
-`python -m tests.support.training.tiny_study FOLDER ...`.
+Run as a program, it is the command line with these tracks: `python -m
+tests.support.training.tiny_study FOLDER ...`.
 """
 
 import os
@@ -25,22 +25,22 @@ from tasks.tir_math.task import TirMathTask
 
 LEVELS = 8
 UPDATES = int(os.environ.get("TINY_UPDATES", "4"))
-"""Of a run; `TINY_UPDATES` makes another number."""
+"""Updates per run; the environment variable `TINY_UPDATES` overrides it."""
 T = TypeVar("T", bound=Task)
 MIXED = ("sokoban", "tir_math")
 """Tasks of the track `mixed`."""
 
 
 def use_first_entries(patch: pytest.MonkeyPatch, task_type: type[T], count: int) -> None:
-    """Make all panels of a task their first entries, and let nothing of that stay behind."""
+    """Reduce all panels of a task to their first entries, and undo all effects of that later."""
     patch.setattr(task_type, "panel", first_entries(task_type, count))
     if issubclass(task_type, TextTask):
-        # What training streams leave out is computed once, from the panels as they are then.
+        # The entries that training streams exclude are computed once, from the current panels.
         patch.setattr(task_type, "panel_problems", cache(TextTask.panel_problems.__wrapped__))
 
 
 def first_entries(task_type: type[T], count: int) -> Callable[[T, str], Panel]:
-    """What stands for a task's `panel`: the first entries of a panel, as a panel."""
+    """A replacement for a task's `panel` that returns only the panel's first entries."""
     whole_panel = task_type.panel
 
     def panel(task: T, name: str) -> Panel:
@@ -93,7 +93,7 @@ def make_tracks(folder: Path) -> None:
 
 
 def use_tracks(folder: Path, patch: pytest.MonkeyPatch) -> None:
-    """Take the tracks of a folder, and small panels, in this process."""
+    """Use a folder's tracks and small panels in this process."""
     patch.setattr(baselines.tracks.registry, "TRACKS", folder / "tracks")
     patch.setattr(baselines.study.workspace, "COMMAND", command(folder))
     for task_type in (SokobanTask, TirMathTask):
@@ -101,12 +101,12 @@ def use_tracks(folder: Path, patch: pytest.MonkeyPatch) -> None:
 
 
 def command(folder: Path) -> tuple[str, ...]:
-    """What begins a command line that takes the tracks of a folder."""
+    """The start of a command line that uses a folder's tracks."""
     return sys.executable, "-m", "tests.support.training.tiny_study", str(folder)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The command line with the tracks of a folder."""
+    """Run the command line with a folder's tracks."""
     from benchmark.cli.main import main as program
 
     with pytest.MonkeyPatch.context() as patch:

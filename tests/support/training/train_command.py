@@ -31,7 +31,7 @@ def one_thread() -> Iterator[None]:
 
 
 def train(out: Path, *arguments: str, recipe: str = "sampo", **settings: str) -> int:
-    """Train a few steps; settings have two underscores for the dot."""
+    """Train a few steps; in names of settings, two underscores stand for a dot."""
     chosen = TINY | {name.replace("__", "."): value for name, value in settings.items()}
     sets = [part for name, value in chosen.items() for part in ("--set", f"{name}={value}")]
     model = ("--init", "tiny-sokoban", "--recipe", recipe)
