@@ -1,4 +1,4 @@
-"""What the guides for users show runs as it stands there, and their table is that of the code."""
+"""The examples in user guides run as shown, and their table matches the code."""
 
 import re
 import sys
@@ -35,7 +35,7 @@ LOGS = (FOLDER / "training_log.md").read_text("utf-8")
 
 
 def blocks(language: str) -> list[str]:
-    """Fenced blocks of the guide to recipes, without the indentation that a list gives them."""
+    """Fenced blocks of the guide to recipes, without their indentation in lists."""
     found = re.findall(rf"^( *)```{language}\n(.*?)^ *```$", RECIPES, re.MULTILINE | re.DOTALL)
     return [re.sub(f"^{indent}", "", code, flags=re.MULTILINE) for indent, code in found]
 
@@ -66,7 +66,7 @@ def test_the_recipe_and_the_scale_of_the_guide_are_taken_as_it_says(tmp_path: Pa
 
 @pytest.fixture
 def rank(tmp_path: Path) -> Iterator[Path]:
-    """The advantage of the guide as a plugin, with its recipe."""
+    """The guide's advantage as a plug-in, with its recipe."""
     code, clipping, _ = blocks("python")
     for file, content in (("rank.py", code), ("spo.py", clipping)):
         assert len(content.splitlines()) <= 25
@@ -88,7 +88,7 @@ def test_the_advantage_of_the_guide_is_a_plugin(rank: Path) -> None:
     scores = torch.tensor([0.0, 2, 4, 3, 1], dtype=torch.float64)
     groups, trajectories = torch.tensor([2, 2, 7, 7, 7]), torch.tensor([0, 1, 2, 2, 3])
     assert chosen.of(rows_of(scores, groups, trajectories)).tolist() == [-1, 1, 1, 1, -1]
-    # One of two others is worse and one is equal; alone in a group.
+    # One of two others is worse and one is equal; the last is alone in its group.
     scores, groups = torch.tensor([1.0, 1, 0, 5]), torch.tensor([0, 0, 0, 1])
     found = chosen.of(rows_of(scores, groups, torch.arange(4)))
     assert found.tolist() == [0.5, 0.5, -1, 0]
@@ -97,7 +97,7 @@ def test_the_advantage_of_the_guide_is_a_plugin(rank: Path) -> None:
 def test_the_clipping_rule_of_the_guide_is_a_plugin(rank: Path) -> None:
     load_plugin(str(rank / "spo.py"))
     rule = resolve(str(rank / "spo.yaml"), "tiny", ["sokoban"]).clipping
-    # At its limit, 1 + clip where A > 0 and 1 - clip where A < 0, a ratio has no gradient.
+    # At its limit, 1 + clip if A > 0 and 1 - clip if A < 0, a ratio has no gradient.
     ratios = torch.tensor([[1.0, 1.1, 0.9], [1.2, 0.9, 1.0]], dtype=torch.float64)
     log_probs = ratios.log().requires_grad_()
     advantages = torch.tensor([[2.0, 2, 2], [-1, -1, 5]], dtype=torch.float64)
@@ -127,7 +127,7 @@ def test_a_package_brings_a_rule_by_its_entry_point(
     recipe = str(rank / "spo.yaml")
     with pytest.raises(UserError, match="there is no 'spo'"):
         resolve(recipe, "tiny", ["sokoban"])
-    # What is installed is looked up once in a process.
+    # Installed plug-ins are looked up once per process.
     load_entry_points.cache_clear()
     # Only if something is named that is not known, and never to judge someone else's log.
     grpo = resolve("grpo", "tiny", ["sokoban"]).model_dump(mode="json")
@@ -173,7 +173,7 @@ def test_the_command_of_the_guide_trains(rank: Path, capsys: pytest.CaptureFixtu
 
 
 def rows_of(scores: Tensor, groups: Tensor, trajectories: Tensor) -> RowBatch:
-    """Rows of which only these are known."""
+    """Rows with only these fields known."""
     nothing = torch.zeros_like(scores)
     none: list[Tensor | None] = [None] * len(scores)
     turns, mask = torch.zeros_like(groups), torch.ones(len(scores), 1)

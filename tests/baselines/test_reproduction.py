@@ -1,4 +1,4 @@
-"""From a training log to its command: the command resolves to the logged configuration."""
+"""From a training log to its command, which must resolve to the logged configuration."""
 
 import json
 from collections.abc import Callable
@@ -43,7 +43,7 @@ def logs_of(folder: Path) -> list[TrainingLog]:
 
 
 def resolved(words: tuple[str, ...]) -> tuple[TrainConfig, dict[str, dict[str, str]]]:
-    """The configuration that `train` makes of a command, and the settings of its tasks."""
+    """The configuration that `train` derives from a command, and its task settings."""
     program, *rest = words
     assert program == "arlarena-bench"
     given = command_line().parse_args([*rest, "--out", "x"])
@@ -100,7 +100,7 @@ def test_the_readme_of_every_entry_says_how_to_reproduce_it(folder: Path) -> Non
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Write a log whose configuration is a recipe's, and read it."""
+    """Write and read a log with a recipe's configuration."""
 
     def made(
         recipe: str = "grpo", *own: str, scale: str = "tiny", task: str = "sokoban", **changes: Any
@@ -134,7 +134,7 @@ def test_a_recipe_at_a_scale_needs_no_setting(write: Write) -> None:
 
 
 def test_a_log_does_not_turn_the_sandbox_off_here(write: Write) -> None:
-    """Whoever repeats a training run from elsewhere would execute its programs."""
+    """Rerunning somebody else's training run would otherwise execute its programs unprotected."""
     log = write("grpo", task="tir_math")
     assert train_command(log, "out").words
     log.start.configuration["tasks"]["tir_math"]["sandbox"] = "unsafe"
@@ -143,7 +143,7 @@ def test_a_log_does_not_turn_the_sandbox_off_here(write: Write) -> None:
 
 
 def test_importance_weights_that_were_off_stay_off(write: Write) -> None:
-    # `train` turns them on where the engine is not the trainer's.
+    # `train` enables them if the engine is separate from the trainer.
     assert settings_of(write("grpo", engine={"kind": "openai"})) == ["tis_cap=null"]
     assert "tis_cap=null" in settings_of(write("grpo", "rollout.max_staleness=1"))
 
@@ -228,7 +228,7 @@ def test_a_run_that_was_stopped_on_collapse_is_so_again(tmp_path: Path, write: W
     stopped = read_training_log(write_log(tmp_path / "stopped.jsonl", [start, *lines]))
     assert train_command(stopped, "out").words[-1] == "--stop-on-collapse"
     assert "--stop-on-collapse" not in train_command(log, "out").words
-    # Its steps are not finite at last, which ends a run that collapse did not.
+    # Its last steps are not finite, so the run ended for another reason than collapse.
     limit = log.start.configuration["optimization"]["max_skipped"]
     steps = {"policy/optimizer_steps": 0.0, "policy/skipped_steps": limit + 1.0}
     diverged = [*lines[:-1], update_line(20, {"rollout/group_std": 0.01, **steps})]
@@ -272,7 +272,7 @@ def test_an_init_that_is_not_the_same_is_named(write: Write) -> None:
 
 @pytest.fixture
 def on_track(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Write) -> TrainingLog:
-    """The log of a run on the only track of a registry, which has no tuned rates."""
+    """The log of a run on the only track of a registry that has no tuned rates."""
     folder = tmp_path / "tracks"
     folder.mkdir()
     shipped = yaml.safe_load((tracks.TRACKS / "sokoban-standard.yaml").read_text())
@@ -293,7 +293,7 @@ SHORT = (
 
 
 def test_a_rate_that_no_study_has_tuned_is_named(on_track: TrainingLog) -> None:
-    """The short command would tune first, and take whatever wins."""
+    """The short command would tune first and use the best rate."""
     found = train_command(on_track, "out")
     assert "no study here has tuned gspo on track small" in found.note
     assert "--track" not in found.words

@@ -27,7 +27,7 @@ def near(actual: Tensor, *expected: float) -> None:
     torch.testing.assert_close(actual, doubles(*expected), rtol=1e-5, atol=1e-6)
 
 
-# One group; a trajectory of three rows that got 10 and one of a single row that got 0.
+# One group: a trajectory of three rows with return 10 and one of a single row with return 0.
 UNEVEN = (doubles(10, 10, 10, 0), ids(7, 7, 7, 7), ids(3, 3, 3, 5))
 
 
@@ -87,7 +87,7 @@ def test_equal_scores_give_exactly_zero(over: Over, dtype: torch.dtype) -> None:
     assert advantages.dtype == dtype
     assert advantages.eq(0).all()
     assert leave_one_out(scores, groups, trajectories).eq(0).all()
-    # The same rewards added up in another order.
+    # The same rewards summed in another order.
     scores[3] = torch.nextafter(scores[3], torch.tensor(torch.inf, dtype=dtype))
     assert group_relative(scores, groups, trajectories, over=over).eq(0).all()
 
@@ -156,7 +156,7 @@ def test_no_row_is_blown_up(rows: Rows) -> None:
 
 
 def test_leave_one_out() -> None:
-    # Trajectories 10 (two rows), 4 and 1; another group of one; another of two.
+    # Trajectories 10 (two rows), 4 and 1; a second group of one; a third of two.
     scores = doubles(10, 4, 10, 1, 7, 3, 5)
     groups, trajectories = ids(0, 0, 0, 0, 1, 2, 2), ids(0, 1, 0, 2, 3, 4, 5)
     near(leave_one_out(scores, groups, trajectories), 7.5, -1.5, 7.5, -6, 0, -2, 2)
@@ -182,7 +182,7 @@ def test_leave_one_out_is_the_mean_baseline_rescaled(tenths: list[int]) -> None:
 
 
 def test_reinforce_plus_plus() -> None:
-    # Returns 1 2 4 and 1 - 2: the tool's output in the middle takes no step of the discount.
+    # Returns 1 2 4 and 1 - 2: the tool's output in the middle is not discounted.
     rewards = torch.tensor([[0, 0, 4], [0, torch.nan, 2]], dtype=torch.float64)
     mask = torch.tensor([[1, 1, 1], [1, 0, 1]])
     advantages = reinforce_plus_plus(rewards, mask, gamma=0.5, epsilon=0)
@@ -211,7 +211,7 @@ def test_task_normalized_weighs_tokens() -> None:
 def test_whitening_by_hand() -> None:
     values = torch.tensor([[1.0, 2, 6], [torch.inf, 3, 8]])
     mask = torch.tensor([[1, 1, 1], [0, 1, 0]], dtype=torch.float32)
-    # Mean 3, variance 14 / 3, and epsilon on top.
+    # Mean 3, variance 14 / 3, plus epsilon.
     root = math.sqrt(14 / 3 + 2)
     expected = torch.tensor([[-2, -1, 3], [0, 0, 0]]) / root
     torch.testing.assert_close(masked_whiten(values, mask, epsilon=2), expected)

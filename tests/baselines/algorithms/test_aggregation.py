@@ -46,7 +46,7 @@ def test_by_hand(mode: Aggregation, expected: float, gradient: list[float]) -> N
 
 
 def test_a_mean_of_micro_batches_means_is_something_else() -> None:
-    # A long and a short row, apart: the token mean is 2, the mean of both token means 2.5.
+    # A long and a short row in separate batches: token mean 2, mean of both token means 2.5.
     values = torch.tensor([[1.0, 1, 1], [4, 0, 0], [5, 0, 0]])
     mask = torch.tensor([[1, 1, 1], [1, 0, 0], [0, 0, 0]])
     totals = Totals.of(mask)

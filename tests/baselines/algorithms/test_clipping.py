@@ -51,7 +51,7 @@ def doubles(*rows: list[float]) -> Tensor:
 def test_losses_that_are_none_are_named(
     given: Any, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a plug-in may return them."""
+    """A plug-in may return such losses."""
     ones = torch.ones(1, 2)
     batch = TokenBatch.of(-ones, -ones, ones, ones)
     assert torch.equal(PPOClip().checked_losses(batch).losses, PPOClip().losses(batch).losses)
@@ -63,7 +63,7 @@ def test_losses_that_are_none_are_named(
 def test_losses_without_a_gradient_are_named_where_something_is_to_be_learned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As of a weight that is detached, without the log-probabilities that it weights."""
+    """For example, with a detached weight but without the log-probabilities to which it applies."""
 
     def losses(self: Clipping, batch: TokenBatch) -> TokenLosses:
         ratios = batch.ratios().detach()
@@ -74,7 +74,7 @@ def test_losses_without_a_gradient_are_named_where_something_is_to_be_learned(
     log_probs = -torch.ones(1, 2, requires_grad=True)
     with pytest.raises(UserError, match=r"\(PPOClip\) gives losses without a gradient, although"):
         PPOClip().checked_losses(TokenBatch.of(log_probs, -ones, signs, ones))
-    # A rule may learn from one sign only, and what is masked has none.
+    # A rule may learn from one sign only, and masked tokens have no gradient.
     for unlearned in (TokenBatch.of(log_probs, -ones, ones, ones),
                       TokenBatch.of(log_probs, -ones, signs, signs.clamp(min=0)),
                       TokenBatch.of(log_probs.detach(), -ones, signs, ones)):  # fmt: skip
@@ -84,7 +84,7 @@ def test_losses_without_a_gradient_are_named_where_something_is_to_be_learned(
 def test_losses_that_are_not_finite_are_named_unless_the_policy_has_moved(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A rule that divides by the distance from 1: 0 over 0 before the first step."""
+    """The rule divides by the distance from 1, which is 0 over 0 before the first step."""
 
     def losses(self: Clipping, batch: TokenBatch) -> TokenLosses:
         ratios = batch.ratios()
@@ -96,7 +96,7 @@ def test_losses_that_are_not_finite_are_named_unless_the_policy_has_moved(
     said = r"the clipping ppo \(PPOClip\) gives losses that are not finite for 3 of 3 tokens, whose"
     with pytest.raises(UserError, match=said):
         PPOClip().checked_losses(TokenBatch.of(-ones, -ones, ones, counted))
-    # Then steps are skipped until the run has diverged: of the policy, of what it came from.
+    # If the policy or an input is not finite, steps are skipped until the run counts as diverged.
     moved = torch.tensor([[1.0, 2.0], [2.0, 0.0]])
     for now, advantages in ((-moved, ones), (-ones * math.nan, ones), (-ones, ones * math.inf)):
         batch = TokenBatch.of(now, -ones, advantages, counted)
@@ -118,7 +118,7 @@ def tokens(rule: Clipping, pairs: list[tuple[float, float]]) -> tuple[TokenLosse
 
 
 def flags(result: TokenLosses) -> list[str]:
-    """Which limit acted on each token."""
+    """Which limit clipped each token."""
     names = {"low": result.clipped_low, "high": result.clipped_high}
     if result.clipped_dual is not None:
         names["dual"] = result.clipped_dual
@@ -186,7 +186,7 @@ def row_of(log_ratios: list[float], advantage: float) -> tuple[Tensor, Tensor, T
 
 
 def test_gspo_takes_one_ratio_for_a_row() -> None:
-    # Ratios 2 and 1: the row's is the square root of 2.
+    # Ratios 2 and 1: the row's ratio is the square root of 2.
     root = math.sqrt(2)
     parts = row_of([math.log(2), 0], 1.0)
     free = losses_of(GSPO(clip_low=0.5, clip_high=0.5), *parts)
@@ -204,7 +204,7 @@ def test_gspo_takes_one_ratio_for_a_row() -> None:
 
 
 def test_gspo_limits_from_above_only() -> None:
-    # A mean of 12 counts as 10; a single token of 24 beside one of -8 is not limited by itself.
+    # A mean of 12 is capped at 10; a token of 24 next to one of -8 is not capped on its own.
     for log_ratios, ratio, factor in ([12.0, 12.0], math.exp(10), 0), ([24.0, -8.0], math.e**8, 1):
         parts = row_of(list(log_ratios), -1.0)
         losses = losses_of(GSPO(clip_low=0.1, clip_high=0.1), *parts).losses
@@ -227,7 +227,7 @@ def test_gspo_is_the_gradient_of_the_rows_loss(
 
 
 def test_gspo_keeps_small_ratios_in_single_precision() -> None:
-    # Beside a log-probability of -20, float32 has 2e-6 to spare; the row's ratio must not lose it.
+    # Near -20, float32 has a resolution of 2e-6, which must not round away the row's ratio.
     old = torch.full((1, 3), -20.0)
     log_probs = old + torch.tensor([[2**-12, 0, 0]])
     ones = torch.ones(1, 3)
@@ -270,7 +270,7 @@ def test_sapo_takes_tau_from_the_rows_mean_advantage() -> None:
     for row, tau in (advantages, 1.0), (-advantages, 4.0):
         losses = losses_of(SAPO(tau_negative=4.0), ones, ones, row, ones).losses
         near(losses, (-row * 2 / tau)[0].tolist())
-    # What is not counted has no say.
+    # Tokens that are not counted have no effect.
     only_first = torch.tensor([[1, 0]])
     masked = losses_of(SAPO(tau_negative=4.0), ones, ones, doubles([-1, 3]), only_first).losses
     near(masked, [0.5, 0])
@@ -290,7 +290,7 @@ def test_sequence_mask_counts_only_what_counts() -> None:
     log_probs = torch.tensor([[-1.0, torch.nan, 5], [-1, -1, -1], [-50, 31, 18]])
     advantages = torch.tensor([[-1.0, 9, torch.nan], [-1, -1, -1], [-1, -1, -1]])
     mask = torch.tensor([[1, 0, 0], [0, 0, 0], [1, 1, 1]])
-    # The last row has moved by 1 / 3 on the mean: there is no limit to single tokens here.
+    # The last row has moved by 1 / 3 on average: single tokens have no limit here.
     assert kept_rows(0.3, log_probs, old, advantages, mask).tolist() == [False, True, False]
     assert kept_rows(0.4, log_probs, old, advantages, mask).tolist() == [False, True, True]
 

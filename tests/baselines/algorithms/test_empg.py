@@ -8,7 +8,7 @@ from tests.baselines.algorithms.usual import empg
 
 E1 = math.exp(-1)
 
-# Mean entropies 0.3 and 0.9, so 0 and 1 after scaling; nothing of the third row counts.
+# Mean entropies 0.3 and 0.9, so 0 and 1 after scaling; no token of the third row counts.
 ENTROPIES = torch.tensor([[0.2, 0.4], [0.9, torch.nan], [7, 7]], dtype=torch.float64)
 MASK = torch.tensor([[1, 1], [1, 0], [0, 0]])
 BASE = torch.tensor([1.0, -1, 5], dtype=torch.float64)
@@ -22,7 +22,7 @@ def near(actual: Tensor, *expected: float) -> None:
 
 def test_by_hand() -> None:
     mean = (1 + E1) / 2
-    # The first turn is followed by the second; the second by one without an entropy.
+    # The first turn is followed by the second, and the second by one without an entropy.
     first, second = 1 / mean + 0.05 * E1, -E1 / mean
     half = (first - second) / 2
     near(empg(BASE, ENTROPIES, MASK, *ONE_TRAJECTORY), half, -half, 0)
@@ -41,7 +41,7 @@ def test_the_bonus_comes_from_the_same_trajectory() -> None:
     apart = empg(BASE, ENTROPIES, MASK, torch.tensor([3, 4, 4]), torch.tensor([0, 1, 2]), zeta=1)
     without = empg(BASE, ENTROPIES, MASK, *ONE_TRAJECTORY, zeta=0)
     near(apart, *without.tolist())
-    # Rows may stand in any order: here the second row is the earlier turn.
+    # Rows may be in any order: here the second row is the earlier turn.
     turned = empg(
         BASE, ENTROPIES, MASK, torch.tensor([3, 3, 3]), torch.tensor([5, 4, 0]), k=0, zeta=1
     )

@@ -65,7 +65,7 @@ def test_whitening_leaves_the_targets_alone() -> None:
     mask = torch.tensor([[1, 1], [1, 0]])
     zeros = torch.zeros_like(rewards)
     advantages, returns = gae(rewards, zeros, mask, gamma=1, lam=1, epsilon=0)
-    # Advantages 2, 2 and 0 before: mean 4 / 3, variance 4 / 3.
+    # Advantages 2, 2 and 0 before whitening: mean 4 / 3, variance 4 / 3.
     root = (4 / 3) ** 0.5
     near(advantages, 2 / 3 / root, 2 / 3 / root, -4 / 3 / root, 0)
     near(returns, 2, 2, 0, 0)
@@ -85,7 +85,7 @@ def test_returns_with_lambda_one_need_no_critic(tenths: list[int], tenth: int) -
 
 
 def test_value_loss() -> None:
-    # Free and clipped: 1 and 0.25; 0.01 and 0.25; inside the range.
+    # Unclipped and clipped: 1 and 0.25; 0.01 and 0.25; inside the range.
     values = torch.tensor([[3, 1.9, 1.25, NAN]], dtype=torch.float64, requires_grad=True)
     old = torch.tensor([[1, 1, 1, NAN]], dtype=torch.float64)
     returns = torch.tensor([[2, 2, 2, NAN]], dtype=torch.float64)

@@ -57,7 +57,7 @@ def test_step_groups_are_numbered_by_first_appearance() -> None:
 
 
 def test_similar_to_the_first_member() -> None:
-    # aaab is to aaaa as 2 * 3 / 8; aabb is as near to aaab, but not to the first member aaaa.
+    # aaab and aaaa have the ratio 2 * 3 / 8; aabb is as close to aaab, but not to the first, aaaa.
     groups = torch.zeros(3, dtype=torch.long)
     anchors = ["aaaa", "aaab", "aabb"]
     assert step_groups(anchors, groups, similarity=0.75).tolist() == [0, 0, 1]
@@ -106,7 +106,7 @@ def test_gigpo_without_division() -> None:
 
 
 def test_gigpo_with_division() -> None:
-    # Two samples are always half a square root of two from their mean.
+    # Two samples are always half the square root of two from their mean.
     half = math.sqrt(0.5)
     near(gigpo(SCORES, RETURNS, *IDS), 2 * half, half, -2 * half, -half)
 

@@ -66,7 +66,7 @@ def test_what_the_estimators_expect(policy: list[float], reference: list[float])
     (exact_gradient,) = torch.autograd.grad(exact, weights, retain_graph=True)
 
     def expected(estimator: Estimator) -> tuple[Tensor, Tensor]:
-        """Mean over tokens drawn from the policy, and the mean of their gradients."""
+        """Mean over tokens sampled from the policy, and the mean of their gradients."""
         mean = (log_p.detach().exp() * kl(log_p, log_q, estimator, 1e9)).sum()
         return mean.detach(), torch.autograd.grad(mean, weights, retain_graph=True)[0]
 

@@ -1,4 +1,4 @@
-"""Plug-ins: what is loaded, its hash, and what is refused; a run of other code is another run."""
+"""Plug-ins: loading, hashes, and rejection; a run with other code is another run."""
 
 import hashlib
 import sys
@@ -37,7 +37,7 @@ def test_a_plugin_is_named_and_hashed_and_its_file_runs_as_it_is_now(tmp_path: P
         found = load_plugin(str(path))
         assert (found.name, found.given) == ("rank.py", str(path))
         assert found.sha256 == hashlib.sha256(content.encode()).hexdigest()
-        # The longer one has a constant more.
+        # The longer version has one more constant.
         fields = Advantage.choices["rank"].model_fields
         assert ("scale" in fields) == (content is LONGER)
     assert [each.name for each in tmp_path.iterdir()] == ["rank.py"]
@@ -52,7 +52,7 @@ def test_of_a_module_the_file_is_hashed_that_it_was_loaded_from(
     path.write_text(RANK)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "rank_module", raising=False)
-    # It is imported once; the second time, its choices are there already.
+    # The plug-in is imported once; the second time, its choices are already registered.
     for _ in range(2):
         found = load_plugin("rank_module")
         assert (found.name, found.sha256) == ("rank_module", sha256_of(RANK))
@@ -127,7 +127,7 @@ def test_an_error_of_a_plugin_is_one_line_with_its_place_and_of_shipped_code_pas
         run(broken)
     with pytest.raises(AttributeError):
         run(GRPO())
-    # The trainer says what to do where memory runs out.
+    # The trainer gives advice when memory runs out.
     with pytest.raises(RuntimeError, match="memory"), own_code(broken, ""):
         raise RuntimeError("can't allocate memory")
 
@@ -189,7 +189,7 @@ def test_an_unknown_choice_ends_with_the_option_for_an_own_class() -> None:
 def test_the_identity_of_a_run_has_its_code_and_without_any_is_what_it_was() -> None:
     config, init = resolve("grpo", "tiny", ["sokoban"]), find_model("tiny-sokoban")
     plain = TrainingRun("grpo", config, (load_task("sokoban"),), init, 7, Path("run"))
-    # As checkpoints have it that were written before plug-ins were hashed.
+    # Checkpoints written before plug-ins were hashed have this form.
     settings = plain.configuration
     for part, name in (
         ("optimization", "micro_batch_tokens"),

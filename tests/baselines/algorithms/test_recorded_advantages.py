@@ -1,4 +1,4 @@
-"""Advantages and dynamic sampling against the numbers that the released code gave."""
+"""Compares advantages and dynamic sampling with recorded results of the released code."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ from tests.baselines.algorithms.usual import empg, gigpo, group_relative
 from tests.baselines.algorithms.vectors import Case, cases, close, matrix, numbers
 
 ROUNDED = 1e-6
-"""For what the recording code rounded to single precision."""
+"""Tolerance for values that the recording code rounded to single precision."""
 
 
 def spread(rows: Tensor, mask: Tensor) -> Tensor:
@@ -57,7 +57,7 @@ def test_step_returns() -> None:
 
 
 def anchor(value: Any) -> str:
-    """Grids are compared as text."""
+    """Serialize grids, which are compared as text."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -107,7 +107,7 @@ def test_empg() -> None:
         inputs, constants = case["inputs"], case["constants"]
         mask, base = matrix(inputs["response_mask"]), matrix(inputs["base_advantages"])
         entropies = matrix(inputs["token_entropy"])
-        # A row's tokens all have its advantage; its first one is always counted here.
+        # All tokens of a row share its advantage; the first one is always counted here.
         advantages = empg(
             base[:, 0],
             entropies,
@@ -117,7 +117,7 @@ def test_empg() -> None:
             **constants,
         )
         close(spread(advantages, mask), case["expected"]["advantages"], ROUNDED)
-        # The base itself.
+        # The base estimator itself.
         scores = matrix(inputs["token_level_rewards"]).sum(1)
         grpo = group_relative(scores, *ids(inputs), over="rows", single="raw")
         close(spread(grpo, mask), base, ROUNDED)

@@ -1,4 +1,4 @@
-"""Losses, gradients and flags against the numbers that the released code gave."""
+"""Compares losses, gradients and flags with recorded results of the released code."""
 
 import pytest
 import torch
@@ -16,7 +16,7 @@ from tests.baselines.algorithms.vectors import Case, cases, close, matrix, read
 
 EXACT = 1e-9
 ROUNDED = 1e-6
-"""For what the recording code rounded to single precision."""
+"""Tolerance for values that the recording code rounded to single precision."""
 
 
 def rule(run: Case) -> Clipping:
@@ -44,7 +44,7 @@ def share(flags: Tensor, mask: Tensor) -> float:
 
 
 def ours(mode: Aggregation) -> Aggregation:
-    """What the released code's name of a mean is here."""
+    """Translate the released code's name of an aggregation."""
     return "token-sum-norm" if mode == "seq-mean-token-sum-norm" else mode
 
 

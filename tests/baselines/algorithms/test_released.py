@@ -1,4 +1,4 @@
-"""The preset `released` gives the numbers that the released code's own functions gave."""
+"""The preset `released` reproduces recorded results of the released code's own functions."""
 
 import pytest
 import torch
@@ -9,18 +9,18 @@ from tasks.errors import UserError
 from tests.baselines.algorithms.vectors import Case, cases, close, matrix, numbers
 
 ROUNDED = 1e-6
-"""For what the recording code rounded to single precision."""
+"""Tolerance for values that the recording code rounded to single precision."""
 
 
 def released(recipe: str, *own: str) -> Relative:
-    """The advantage of a recipe under the preset and nothing else."""
+    """The advantage of a recipe under only the preset."""
     chosen = resolve(recipe, "paper", ["alfworld"], ["preset=released", *own]).advantage
     assert isinstance(chosen, Relative)
     return chosen
 
 
 def rows_of(inputs: Case) -> RowBatch:
-    """The rows of a recording, as far as its inputs go."""
+    """The rows of a recording, with the inputs that it contains."""
     scores, mask = matrix(inputs["token_level_rewards"]).sum(1), matrix(inputs["response_mask"])
     trajectories = inputs["traj_uid"]
     turns = [trajectories[:row].count(name) for row, name in enumerate(trajectories)]
@@ -44,7 +44,7 @@ def rows_of(inputs: Case) -> RowBatch:
     [
         ("grpo", [], (True, True)),
         ("dr_grpo", [], (True, False)),
-        # What they call vanilla GRPO.
+        # The authors call this vanilla GRPO.
         ("grpo", ["advantage.over=trajectories"], (False, True)),
         ("dr_grpo", ["advantage.over=trajectories"], (False, False)),
     ],
@@ -62,7 +62,7 @@ def test_group_advantages(recipe: str, own: list[str], recorded: tuple[bool, boo
 
 
 def test_the_episode_part_of_gigpo() -> None:
-    # Without the second part; the recording has step returns, and the advantage takes rewards.
+    # Without the second part: the recording has step returns, but the advantage takes rewards.
     advantage = released("sampo", "advantage.step_weight=0")
     for case in cases("gigpo_advantage.json"):
         rows = rows_of(case["inputs"])
@@ -90,7 +90,7 @@ def test_the_preset_changes_what_a_group_is_compared_by(recipe: str) -> None:
     if isinstance(config.advantage, Relative):
         assert (config.advantage.over, config.advantage.single) == ("rows", "raw")
     plain = resolve(recipe, "paper", ["alfworld"])
-    # Not even the name of the new setting stands in a run that does not use it.
+    # Runs without the new setting do not even contain its name.
     assert "regularizer_aggregation" not in plain.model_dump()
     assert plain.aggregation == config.aggregation
 

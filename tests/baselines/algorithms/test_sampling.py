@@ -25,7 +25,7 @@ def test_informative() -> None:
 
 
 def test_outcomes() -> None:
-    # Both episodes succeed, one of them in more steps.
+    # Both episodes succeed, but one takes more steps.
     returns, successes = [10.4, 10.1], [True, True]
     assert informative(Dynamic(criterion="returns").outcomes(returns, successes))
     assert not informative(Dynamic(criterion="success").outcomes(returns, successes))
@@ -41,7 +41,7 @@ def test_cold_start() -> None:
 def test_collects_until_there_are_enough() -> None:
     sampling = Dynamic(tries=3)
     assert sampling.collect(3, [SAME, MIXED, SAME, MIXED], 1) == Collected((1, 3), again=True)
-    # One is missing: the second one that would do is not taken.
+    # One group is missing: the second suitable one is not taken.
     assert sampling.collect(1, [SAME, MIXED, MIXED], 2) == Collected((1,), again=False)
     assert sampling.collect(0, [MIXED], 2) == Collected((), again=False)
 
@@ -81,12 +81,12 @@ def test_every_loop_ends(batches: list[list[bool]], wanted: int, fill: Fill) -> 
 
 def test_stale_turns_are_a_share_of_all() -> None:
     drawn = [stale_turn(seed, 0.25) for seed in range(4000)]
-    # Three standard deviations of 4000 draws are 0.0205.
+    # Three standard deviations for 4000 draws are 0.0205.
     assert abs(sum(drawn) / len(drawn) - 0.25) < 0.0205
     assert drawn == [stale_turn(seed, 0.25) for seed in range(4000)]
     assert not any(stale_turn(seed, 0.0) for seed in range(4000))
     assert all(stale_turn(seed, 1.0) for seed in range(4000))
-    # Whoever is drawn at a small share is drawn at any larger one.
+    # A group drawn at a small share is also drawn at any larger one.
     assert all(stale_turn(seed, 0.5) for seed, stale in enumerate(drawn) if stale)
 
 

@@ -1,4 +1,4 @@
-"""Formulas with the constants of their choices: tests say only what is about them."""
+"""Algorithms with default constants, so that tests state only the ones that matter to them."""
 
 from functools import partial
 
@@ -26,12 +26,12 @@ empg = partial(empg_file.empg, k=1.0, k_future=1.0, zeta=0.05)
 def losses_of(
     rule: Clipping, log_probs: Tensor, old: Tensor, advantages: Tensor, mask: Tensor
 ) -> TokenLosses:
-    """What a clipping rule gives for four (N, T) matrices."""
+    """Apply a clipping rule to four (N, T) matrices."""
     return rule.losses(TokenBatch.of(log_probs, old, advantages, mask))
 
 
 def kept_rows(
     delta: float, log_probs: Tensor, old: Tensor, advantages: Tensor, mask: Tensor
 ) -> Tensor:
-    """(N,) rows that the sequence mask keeps."""
+    """(N,) mask of the rows that the sequence mask keeps."""
     return SequenceMask(delta=delta).kept(TokenBatch.of(log_probs, old, advantages, mask))

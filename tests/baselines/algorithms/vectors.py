@@ -1,4 +1,4 @@
-"""Recorded numbers of ARLArena's released algorithms, where a machine has them."""
+"""Recorded results of ARLArena's released algorithms, if the machine has them."""
 
 import json
 import os
@@ -14,7 +14,7 @@ Case = dict[str, Any]
 
 
 def read(name: str) -> Case:
-    """One file of recorded numbers; skips where they are missing."""
+    """Read a file of recorded results; skips the test if it is missing."""
     folder = os.environ.get("LOSS_VECTORS")
     if folder is None:
         pytest.skip("needs the recorded losses and advantages: set LOSS_VECTORS to their folder")
@@ -34,13 +34,13 @@ def matrix(values: Sequence[Any]) -> Tensor:
 
 
 def numbers(names: Sequence[str]) -> Tensor:
-    """Ids for names, in order of first appearance."""
+    """Integer ids for names, in order of first appearance."""
     known = list(dict.fromkeys(names))
     return torch.tensor([known.index(name) for name in names])
 
 
 def close(actual: Tensor | float, expected: Any, tolerance: float) -> None:
-    """Equal within a relative plus the same absolute tolerance."""
+    """Assert equality within a tolerance that is both relative and absolute."""
     torch.testing.assert_close(
         torch.as_tensor(actual, dtype=torch.float64),
         torch.as_tensor(expected, dtype=torch.float64),

@@ -1,4 +1,4 @@
-"""Behavior cloning: what is trained on, how it resumes, and that it learns."""
+"""Behavior cloning: its training data, how it resumes, and that it learns."""
 
 import contextlib
 import json
@@ -62,7 +62,7 @@ RECIPE = BCRecipe.model_validate(
 
 
 class Stopped(Exception):
-    """Stands for a kill."""
+    """Simulates a kill."""
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +97,7 @@ def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path) -> None:
     ]
     assert logs[0] == logs[1]
     assert [line["step"] for line in logs[0]] == list(range(1, 11))
-    # A finished one has nothing left to train.
+    # A finished run has nothing left to train.
     clone(RECIPE, whole, on_step=lambda progress: steps.append(progress.step))
     assert steps == [7, 8, 9, 10]
     assert folder_sha256(whole) == folder_sha256(stopped)
@@ -110,7 +110,7 @@ def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path) -> None:
 def test_a_kill_while_a_checkpoint_is_replaced_loses_nothing(
     moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first checkpoint is there when the second one takes its place."""
+    """The first checkpoint still exists when the second one replaces it."""
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     clone(RECIPE, whole)
     rename, place, moves = Path.rename, killed / "checkpoint", []
@@ -135,7 +135,7 @@ def test_a_kill_while_a_checkpoint_is_replaced_loses_nothing(
 
 @pytest.mark.slow
 def test_processes_may_have_different_numbers_of_passes(tmp_path: Path) -> None:
-    """Of three turns one process has two, the other one: two passes beside one, or one each."""
+    """One process has two of three turns, the other has one: two passes versus one, or one each."""
     training = {**TRAINING, "stages": [{"steps": 3}], "batch_size": 3}
     recipe = RECIPE.model_copy(update={"training": Training.model_validate(training)})
     (tmp_path / "recipe.yaml").write_text(recipe.model_dump_json())
@@ -145,7 +145,7 @@ def test_processes_may_have_different_numbers_of_passes(tmp_path: Path) -> None:
         run_together(script, str(tmp_path / "recipe.yaml"), str(out), tokens)
         assert len((out / LOG).read_text().splitlines()) == 3
         weights.append(load_file(out / "model.safetensors"))
-    # A batch has one mean, whoever has its longer turns.
+    # A batch has one mean, whichever process has its longer turns.
     clone(recipe, tmp_path / "alone", env_processes=1)
     alone = load_file(tmp_path / "alone" / "model.safetensors")
     for name, values in alone.items():
@@ -181,7 +181,7 @@ def test_it_learns(tmp_path: Path) -> None:
     recipe = RECIPE.model_copy(update={"training": Training.model_validate(training)})
     log: list[CloningProgress] = []
     cloned = clone(recipe, tmp_path, on_step=log.append)
-    # A new model knows nothing: the loss starts at the entropy of a uniform guess or above.
+    # A new model knows nothing: its loss starts at or above the entropy of a uniform guess.
     assert log[0].loss > math.log(400)
     assert log[-1].loss < 1.5
     assert log[-1].token_accuracy > 0.5
@@ -194,7 +194,7 @@ def test_the_learning_rate_starts_again_where_a_stage_says_so() -> None:
     fields = {**TRAINING, "warmup_steps": 2, "final_learning_rate": 0.0, "learning_rate": 8e-3}
     training = Training.model_validate({**fields, "stages": stages})
     assert learning_rate_at(training, 2) == pytest.approx(8e-3)
-    # Half way between the warm-up's end and the restart, then at the restart's end and middle.
+    # Halfway between the end of the warm-up and the restart, then at the restart's end and middle.
     assert learning_rate_at(training, 7) == pytest.approx(4e-3)
     assert learning_rate_at(training, 12) == pytest.approx(0.0)
     assert learning_rate_at(training, 22) == pytest.approx(2e-3)
@@ -272,7 +272,7 @@ def test_a_stage_of_first_turns_shows_no_others() -> None:
 
 
 def several(**stage: object) -> BCRecipe:
-    """A recipe of two tasks with one stage."""
+    """A recipe with two tasks and one stage."""
     shown = {"episodes": 6, "stream": 7}
     training = {**TRAINING, "stages": [{"steps": 1, **stage}, {"steps": 1}]}
     tasks = {"sokoban": shown, "tir_math": {**shown, "mistakes": 0.25}}
@@ -316,7 +316,7 @@ def test_a_stage_may_leave_out_mistakes_and_show_rare_actions_more_often() -> No
     careful = drawn(careful=["tir_math"])
     assert not any(turn.mistake for turn in careful["tir_math"])
     assert any(turn.mistake for turn in careful["sokoban"])
-    # Square roots: 9 to 2.8 to 1 in place of 81 to 8 to 1.
+    # Square roots: 9 to 2.8 to 1 instead of 81 to 8 to 1.
     half = drawn(balance={"tir_math": 0.5})
     roots = {kind: count**0.5 for kind, count in of_kind.items()}
     for kind, root in roots.items():

@@ -1,4 +1,4 @@
-"""Cloning a player of a task that shows images."""
+"""Behavior cloning on a task that shows images."""
 
 import json
 from dataclasses import replace
@@ -67,7 +67,7 @@ TASK = load_task("sokoban").configured(RECIPE.settings)
 
 
 class Stopped(Exception):
-    """Stands for a kill."""
+    """Simulates a kill."""
 
 
 @pytest.fixture(autouse=True)
@@ -92,11 +92,11 @@ def test_a_clone_is_a_vision_language_model_and_resumes(tmp_path: Path) -> None:
     first, second = (load_file(folder / "model.safetensors") for folder in (whole, stopped))
     assert first.keys() == second.keys()
     assert all(torch.equal(first[name], second[name]) for name in first)
-    # What was saved reads the prompts that it was trained on.
+    # The saved processor produces the prompts used in training.
     view = TASK.episode(TASK.training_entry(0, 7), 15).reset()
     ids, prompt_images = Chat.load(whole).read(view.messages)
     assert prompt_images is not None
-    # Six by six cells, a token each; of two by two patches.
+    # Six by six cells with one token each, which covers two by two patches.
     assert ids.count(prompt_images.image_token) == 36
     assert prompt_images.inputs["pixel_values"].shape == (144, 3 * 32 * 32)
     assert prompt_images.inputs["pixel_values"].max() <= 1.0
@@ -109,7 +109,7 @@ def test_padding_and_neighbors_change_nothing() -> None:
     turns = demonstrate(TASK, 8, 7)
     vision, model = _new(turns)
     chat = Chat(vision_tokenizer(turns), frozenset(), new_vision=vision)
-    # The tenth turn's prompt has a digit more.
+    # The tenth turn's prompt has one more digit.
     whole = RECIPE.training.model_copy(update={"stages": RECIPE.training.stages[1:]})
     examples = encode(chat, [turns[0], turns[9], turns[1]], 2048, whole)
     assert examples[0].images == images_of(turns[0].messages)
@@ -126,7 +126,7 @@ def test_padding_and_neighbors_change_nothing() -> None:
 
     alone = [losses([example])[0] for example in examples]
     assert losses(examples) == pytest.approx(alone, rel=1e-4)
-    # What is seen counts: with the images of one another, the losses are others.
+    # Images matter: if they are swapped, the losses change.
     swapped = [
         replace(example, images=other.images)
         for example, other in zip(examples, examples[::-1], strict=True)
@@ -141,7 +141,7 @@ def test_what_is_seen_is_told_apart_and_so_is_where_it_stands() -> None:
     pixels = vision.patches([images_of(turns[0].messages)[0].picture()])["pixel_values"]
     distinct = torch.from_numpy(np.unique(pixels, axis=0))
     shown = model.model.visual.patch_embed(distinct).detach()
-    # Pixels point the same way; what is made of them does not.
+    # Pixel vectors are similar; their embeddings are not.
     assert _likeness(distinct) > 0.8
     assert abs(_likeness(shown)) < 0.2
     assert 0.3 < shown.std().item() < 3.0
@@ -149,7 +149,7 @@ def test_what_is_seen_is_told_apart_and_so_is_where_it_stands() -> None:
 
 
 def _likeness(vectors: torch.Tensor) -> float:
-    """Mean cosine of all pairs."""
+    """Mean cosine similarity of all pairs."""
     unit = torch.nn.functional.normalize(vectors, dim=1)
     count = len(unit)
     return float(((unit @ unit.T).sum() - count) / (count * (count - 1)))
@@ -202,7 +202,7 @@ def vision_tokenizer(turns: list[Demonstration]) -> Any:
 
 
 def _new(turns: list[Demonstration]) -> tuple[Vision, Any]:
-    """The image processor and the model that cloning would start from."""
+    """The image processor and the model from which cloning would start."""
     assert RECIPE.model is not None and RECIPE.model.vision is not None
     tokenizer = vision_tokenizer(turns)
     vision = new_vision(RECIPE.model.vision, tokenizer)

@@ -1,4 +1,4 @@
-"""What inits are cloned from."""
+"""The demonstrations from which inits are cloned."""
 
 import re
 
@@ -13,7 +13,7 @@ NOTHING = "Now:\nNothing happens.\n"
 
 
 def _listed(turn: Demonstration) -> bool:
-    """The demonstrated command is one of those that its prompt lists."""
+    """Whether the demonstrated command is listed in its prompt."""
     listed = _shown(turn).split("Possible commands:\n")[1].splitlines()
     return parse_response(turn.response).action in listed
 
@@ -32,7 +32,7 @@ def test_the_searcher_is_cloned_not_the_expert() -> None:
     turns = demonstrate(load_task("alfworld"), 6, 5)
     assert all(_listed(turn) for turn in turns)
     assert not any(NOTHING in _shown(turn) for turn in turns)
-    # The expert would need about six turns a game.
+    # The expert would need about six turns per game.
     assert len(turns) > 60
 
 
@@ -41,10 +41,10 @@ def test_noise_is_done_and_not_cloned() -> None:
     task = load_task("alfworld")
     plain, noisy = demonstrate(task, 12, 5), demonstrate(task, 12, 5, noise=0.3)
     assert len(noisy) > len(plain)
-    # A repeated command is often one that does nothing any more: the way on from there is cloned.
+    # A repeated command often has no effect any more; the recovery from it is cloned.
     assert sum(NOTHING in _shown(turn) for turn in noisy) > 5
     assert all(_listed(turn) for turn in noisy)
-    # So is that from a thing taken that is not there, which is what clones do.
+    # So is the recovery from taking an object that is not there, a mistake that clones make.
     invented = [turn for turn in noisy if re.search(r"did: take .*\n\nNow:\nNothing", _shown(turn))]
     assert len(invented) > 5
     assert not any(parse_response(turn.response).action in _did(turn) for turn in invented)
@@ -57,7 +57,7 @@ def test_noise_is_done_and_not_cloned() -> None:
 def test_mistakes_are_cloned_and_not_done() -> None:
     task = load_task("sokoban")
     plain, mixed = demonstrate(task, 40, 5), demonstrate(task, 40, 5, mistakes=0.5)
-    # The same boards are seen, since what the expert says is done.
+    # The boards are the same, since the expert's moves are executed.
     assert [turn.messages for turn in mixed] == [turn.messages for turn in plain]
     other = [m.response != p.response for m, p in zip(mixed, plain, strict=True)]
     assert 0.15 < sum(other) / len(other) < 0.5
@@ -67,7 +67,7 @@ def test_mistakes_are_cloned_and_not_done() -> None:
 
 @pytest.mark.slow
 def test_careless_players_walk_past_things_and_buy_them_as_they_are() -> None:
-    """What they do is listed, too, and differs where the other player takes, opens or chooses."""
+    """Their actions are also listed, and differ when the careful player takes, opens or chooses."""
     world, shop = (
         demonstrate(load_task(task), 12, 5, mistakes=0.5) for task in ("alfworld", "webshop")
     )
@@ -85,7 +85,7 @@ def test_careless_players_walk_past_things_and_buy_them_as_they_are() -> None:
 
 
 def _replaced(plain: list[Demonstration], mixed: list[Demonstration]) -> list[tuple[str, str]]:
-    """The actions of the player and of the careless one, where they differ."""
+    """Pairs of the careful and the careless player's actions where they differ."""
     assert [turn.messages for turn in plain] == [turn.messages for turn in mixed]
     assert not any(turn.mistake for turn in plain)
     replaced = [one.response != two.response for one, two in zip(plain, mixed, strict=True)]

@@ -1,4 +1,4 @@
-"""Forward passes of cloning: only responses count, and packed turns give what padded ones give."""
+"""Forward passes of cloning: only responses count, and packing equals padding."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def test_only_responses_are_trained_on() -> None:
 
 
 def test_a_tree_says_where_responses_are_predicted() -> None:
-    """Sixteen shared tokens stand once; each response is predicted from the token before it."""
+    """Sixteen shared tokens are stored once; a response is predicted from the token before it."""
     shared = tuple(range(100, 116))
     batch = [Example("a", (*shared, 7), (8, 9), True), Example("a", (*shared, 5), (6,), True)]
     tree, before, targets = packed(batch)
@@ -68,5 +68,5 @@ def test_packed_and_padded_turns_have_one_gradient(tmp_path: Path) -> None:
         found.append([loss.detach(), *gradients])
     assert len(found[0]) == len(found[1]) > 5
     for padded, tree_packed in zip(*found, strict=True):
-        # The library's norms and rotations compute in float32 whatever the weights are.
+        # The library's norms and rotary embeddings compute in float32 whatever the weights' dtype.
         torch.testing.assert_close(tree_packed, padded, rtol=1e-5, atol=1e-5)

@@ -1,4 +1,4 @@
-"""Tokenizers of tiny models: what may become one token, and that any text comes back."""
+"""Tokenizers of tiny models: what may become one token, and that any text survives a round trip."""
 
 from typing import Any
 

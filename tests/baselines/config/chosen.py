@@ -1,4 +1,4 @@
-"""Configurations as tests ask for them, and the line that a wrong one ends in."""
+"""Configurations for tests, and the error line for an invalid one."""
 
 from functools import cache
 from pathlib import Path
@@ -28,7 +28,7 @@ def paper(recipe: str, task: str) -> TrainConfig:
 
 
 def fault(*own: str, recipe: str = "sampo", scale: str = "tiny", task: str = "sokoban") -> str:
-    """The one line that a wrong choice ends in."""
+    """The single error line for an invalid choice."""
     with pytest.raises(UserError) as caught:
         resolve(recipe, scale, [task], own)
     (line,) = str(caught.value).splitlines()
@@ -36,7 +36,7 @@ def fault(*own: str, recipe: str = "sampo", scale: str = "tiny", task: str = "so
 
 
 def clip(config: TrainConfig) -> tuple[float, float]:
-    """Upper and lower limit, in the order of the table."""
+    """Upper and lower limit, in the table's order."""
     clipping = config.clipping
     assert isinstance(clipping, PPOClip | GSPO | CISPO)
     return clipping.clip_high, clipping.clip_low

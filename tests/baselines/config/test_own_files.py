@@ -1,4 +1,4 @@
-"""Custom recipes and scales, in files."""
+"""Custom recipes and scales in files."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def test_recipes_and_scales_of_ones_own(tmp_path: Path) -> None:
 def test_the_name_of_a_file_does_not_decide_its_constants(tmp_path: Path) -> None:
     content = (RECIPES / "gspo.yaml").read_text("utf-8")
     recipe = write(tmp_path / "my_gspo.yaml", content)
-    # The limits of the schema; those of scale paper are for the shipped recipe on webshop.
+    # The schema's limits; those of scale paper are for the shipped recipe on webshop.
     assert clip(resolve(recipe, "paper", ["webshop"])) == (4e-3, 3e-3)
     recipe = write(tmp_path / "gspo.yaml", content)
     line = fault(recipe=recipe)

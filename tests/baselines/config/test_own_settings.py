@@ -1,4 +1,4 @@
-"""User settings: `--set`, contradictions, which layer wins."""
+"""User settings: `--set`, contradictions, and precedence of layers."""
 
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ def test_settings_of_ones_own_win_in_every_form() -> None:
 
 def test_another_choice_of_a_dimension_takes_nothing_from_the_old_one() -> None:
     config = resolve("grpo", "paper", ["tir_math"], ["clipping.name=gspo"])
-    assert config.clipping == GSPO(name="gspo")  # and not GRPO's upper limit of 0.28
+    assert config.clipping == GSPO(name="gspo")  # not GRPO's upper limit of 0.28
     config = resolve("gspo", "paper", ["webshop"], ["clipping={name: gspo, clip_low: 0.5}"])
     assert clip(config) == (4e-2, 0.5)
     config = resolve("sampo", "tiny", ["sokoban"], ["advantage.name=gae", "advantage.lam=0.9"])
@@ -170,7 +170,7 @@ def test_of_two_ways_to_say_one_thing_the_later_layer_wins() -> None:
     assert (size.mini_batch_rows, size.mini_batches) == (8, None)
     size = resolve("sampo", "paper", ["sokoban"], ["optimization.mini_batches=2"]).optimization
     assert (size.mini_batch_rows, size.mini_batches) == (None, 2)
-    # What is taken back says nothing of the other.
+    # Resetting one does not affect the other.
     size = resolve("sampo", "tiny", ["sokoban"], ["optimization.mini_batch_rows=null"]).optimization
     assert (size.mini_batch_rows, size.mini_batches) == (None, 4)
 

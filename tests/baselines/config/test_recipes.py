@@ -1,4 +1,4 @@
-"""The shipped recipes and scales: what the papers say of them."""
+"""Compares the shipped recipes and scales with the papers."""
 
 import pytest
 import yaml
@@ -28,7 +28,7 @@ def test_the_recipes_are_those_of_the_paper_and_its_neighbors() -> None:
 @pytest.mark.parametrize("recipe", names(RECIPES))
 def test_every_recipe_goes_with_every_scale_and_task(recipe: str, scale: str, task: str) -> None:
     config = shipped(recipe, scale, task)
-    # A recipe's own choices survive whatever the scale says.
+    # A recipe's own choices take precedence over the scale.
     chosen = yaml.safe_load((RECIPES / f"{recipe}.yaml").read_text())
     assert config.advantage.name == chosen["advantage"]["name"]
     assert config.clipping.name == chosen["clipping"]["name"]
@@ -40,8 +40,8 @@ def test_every_recipe_goes_with_every_scale_and_task(recipe: str, scale: str, ta
     assert (config.sampling.cross_policy is not None) == ("cross_policy" in sampling)
 
 
-# Table S1 of arXiv 2602.21534v2, one line a task: groups, group size, longest response, turns,
-# rows of a mini-batch, KL coefficient, validation temperature, updates.
+# Table S1 of arXiv 2602.21534v2, one line per task: groups, group size, longest response, turns,
+# rows per mini-batch, KL coefficient, validation temperature, updates.
 TABLE_S1: dict[str, tuple[float, ...]] = {
     "alfworld": (16, 8, 512, 50, 256, 0.01, 0.6, 200),
     "webshop": (16, 8, 512, 15, 128, 0.01, 0.6, 200),
@@ -66,7 +66,7 @@ def test_sizes_at_paper_scale_are_those_of_table_s1(recipe: str, task: str) -> N
         optimization.updates,
     )
     assert found == TABLE_S1[task]
-    # The code behind the table has no penalty in mathematics, and masks episodes in its place.
+    # The code behind the table has no penalty in mathematics and masks episodes instead.
     mathematics = task == "tir_math"
     assert (rollout.temperature, config.format_penalty) == (1.0, 0.0 if mathematics else 0.1)
     assert config.void_episodes == ("masked" if mathematics else "trained")
@@ -156,7 +156,7 @@ def test_the_scale_of_the_released_scripts_differs_where_they_do() -> None:
     assert released("grpo", "tir_math").void_episodes == "masked"
     norms = [released(recipe, "webshop").advantage for recipe in ("gigpo", "sampo")]
     assert [getattr(norm, "step_norm", None) for norm in norms] == ["mean_std", "mean"]
-    # Both are for GPUs, whose engine is not the trainer.
+    # Both are for GPUs, where the engine is separate from the trainer.
     assert released("grpo", "alfworld").tis_cap == paper("grpo", "alfworld").tis_cap == 2.0
 
 

@@ -1,4 +1,4 @@
-"""`arlarena-bench doctor` on this machine, and on set-ups that are broken on purpose."""
+"""`arlarena-bench doctor` on this machine, and on deliberately broken setups."""
 
 import json
 import shutil
@@ -97,7 +97,7 @@ def test_a_policy_that_does_not_fit_is_a_problem(
 
 @pytest.fixture
 def own_class(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
-    """A recipe that names a class of a plug-in, and the plug-in."""
+    """A recipe that names a plug-in's class, and the plug-in."""
     recipe, plugin = tmp_path / "ranked.yaml", tmp_path / "rank.py"
     recipe.write_text(RECIPE, "utf-8")
     plugin.write_text(RANK, "utf-8")
@@ -115,7 +115,7 @@ def test_a_planned_run_is_read_as_train_reads_it(
         said = capsys.readouterr()
         return [*said.out.splitlines(), *said.err.splitlines()]
 
-    # Everything that `train` would refuse is on the page, one line each.
+    # The page lists everything that `train` would reject, one line each.
     served = ["--engine", "auto", "--endpoint", "http://localhost:8006/v1"]
     panel = ["--set", "validation.panel=two_boxs"]
     page = lines("--init", "tiny-sokoban", "--recipe", "agentrl", *served, *panel)
@@ -155,7 +155,7 @@ def test_the_policy_is_divided_as_train_does_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["doctor", "--no-smoke", "--init", "tiny-sokoban", "--scale", "tiny"]
-    # There is no GPU here, and the host's memory is not theirs.
+    # This machine has no GPU, and the host's memory does not count as GPU memory.
     assert main([*words, "--gpus", "8"]) == 1
     page = capsys.readouterr().out
     assert "PROBLEM: --gpus 8: torch sees 0 GPUs on this machine" in page
@@ -173,7 +173,7 @@ def test_the_policy_is_divided_as_train_does_it(
     main([*words, "--gpus", "2", "--json"])
     found = json.loads(capsys.readouterr().out)
     assert not any("torch sees" in one["what"] for one in found["problems"])
-    assert found["needs"]["room"] == 79.2  # nothing else is on the GPU that trains
+    assert found["needs"]["room"] == 79.2  # the training GPU runs nothing else
     monkeypatch.setattr(
         machine,
         "read_machine",
@@ -184,19 +184,19 @@ def test_the_policy_is_divided_as_train_does_it(
     assert "warning: only 0.00 GiB are free in /dev/shm, through which NCCL's processes" in page
     assert "warning: /dev/shm has 0.0 GiB free, and new weights of tiny-sokoban take" in page
     main([*words, "--gpus", "1", "--sleep", "--engine", "vllm", "--json"])
-    # Asleep it leaves all but 2 GiB; awake it takes two fifths, and there playing is tightest.
+    # Asleep, the engine frees all but 2 GiB; awake, it takes two fifths, so playing is the limit.
     assert json.loads(capsys.readouterr().out)["needs"]["room"] == pytest.approx(0.6 * 79.2)
 
 
 class Deaf(TransformersEngine):
-    """Takes new weights and keeps the old ones."""
+    """Accepts new weights but keeps the old ones."""
 
     def _replace_weights(self, weights: Weights, version: int) -> None:
         pass
 
 
 class Forgetful(TransformersEngine):
-    """Keeps one tensor as it was."""
+    """Does not update one tensor."""
 
     def _replace_weights(self, weights: Weights, version: int) -> None:
         assert self._decoder is not None
@@ -207,7 +207,7 @@ class Forgetful(TransformersEngine):
 
 
 class Mixed(TransformersEngine):
-    """Puts one tensor where another belongs."""
+    """Loads one tensor in place of another."""
 
     def _replace_weights(self, weights: Weights, version: int) -> None:
         given: Mapping[str, torch.Tensor] = dict(weights)
@@ -258,7 +258,7 @@ async def test_what_transformers_rounds_arrives_too() -> None:
 @pytest.mark.vllm
 @pytest.mark.skipif(find_spec("vllm") is None, reason="vllm is not installed")
 async def test_vllm_has_a_checker_of_its_own() -> None:
-    # It joins tensors; on CPUs the four matrices of each of three layers are packed away.
+    # vLLM fuses tensors; on CPUs, the four matrices of each of three layers are packed.
     assert await check(VllmEngine(FOLDER)) == (26, 14)
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a machine, in words; GPUs are described by hand, since there are none here."""
+"""Problems of a machine, as messages; GPUs are described by hand, since this machine has none."""
 
 import sysconfig
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The registry of inits: hashes hold, changed files are refused, near names are offered."""
+"""The registry of inits: hashes match, changed files are rejected, similar names are suggested."""
 
 import re
 import shutil
@@ -101,7 +101,7 @@ def test_a_model_that_the_hub_does_not_give_is_one_line() -> None:
 def test_the_hubs_reason_is_told(
     status: int, code: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Through the hub's own client, from a server that refuses as the hub does."""
+    """Uses the hub's own client, with a server that sends the hub's errors."""
 
     class Hub(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -151,7 +151,7 @@ def test_entries_are_read_strictly(fields: dict[str, object]) -> None:
 def test_a_hub_model_is_loaded_at_its_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, revision: str
 ) -> None:
-    """Through the hub's own client, from a cache laid out as the client lays it out."""
+    """Uses the hub's own client, with a cache in the client's layout."""
     commit, folder = "0123456789" * 4, read_registry()[TINY].folder
     assert folder is not None
     repository = tmp_path / "models--owner--model"
@@ -168,7 +168,7 @@ def test_a_hub_model_is_loaded_at_its_commit(
 
 
 def _training(folder: Path, *solved: int) -> Path:
-    """A training whose validations, before it and after each update, solve so many of 256."""
+    """A run whose validations, before and after each update, solve these numbers of 256."""
     write_log(
         folder,
         [

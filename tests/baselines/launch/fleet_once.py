@@ -50,7 +50,7 @@ def healthy_server(folder: Path, port: int) -> tuple[Command, str]:
 
 
 def trainer(folder: Path, how: str, address: str) -> Command:
-    """What is run beside the server."""
+    """The command to run next to the server."""
     if how in IDLE:
         return Command((sys.executable, "-c", IDLE[how]))
     if how in ENDS:
@@ -58,7 +58,7 @@ def trainer(folder: Path, how: str, address: str) -> Command:
     if how == "vllm":
         return trainer_beside(address, folder / "run", ENDLESS, folder / "exchange")
     words = train_words(folder / "run", ENDLESS)
-    # Not sharded, as `accelerate launch` of several processes is without FSDP.
+    # Not sharded, like `accelerate launch` with several processes but without FSDP.
     launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2")
     return Command((sys.executable, *launcher, "-m", "benchmark.cli", *words), ON_CPU)
 

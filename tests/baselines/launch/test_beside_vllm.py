@@ -1,4 +1,4 @@
-"""Doctor, and two processes of the trainer, beside a real vLLM server."""
+"""Doctor, and two trainer processes, with a real vLLM server."""
 
 import json
 import shlex
@@ -46,20 +46,21 @@ def use_server(tmp_path: Path, server: tuple[Command, str]) -> None:
     for run in (waits, overlaps):
         log = read_training_log(run / LOG)
         assert log.start.engine["server"] == "vllm"
-        # What was drawn after a weight sync through the folder is as likely as the trainer says.
+        # After a weight sync through the folder, the trainer's log-probabilities match the
+        # engine's.
         assert all((line.values.get("engine/k3") or 0) < 1e-6 for line in log.updates)
         assert (log.updates[0].values["kl_init/mean"] or 0) < 1e-9
         assert (run / "last/model.safetensors").is_file()
     ages = [line.values["staleness/max"] for line in read_training_log(waits / LOG).updates]
     assert ages == [0, 0]
     ages = [line.values["staleness/max"] for line in read_training_log(overlaps / LOG).updates]
-    assert ages[0] == 0 and max(ages[1:]) == 1  # as many as --async-rollouts allows
+    assert ages[0] == 0 and max(ages[1:]) == 1  # the limit of --async-rollouts
 
 
 def check_page(page: dict[str, Any]) -> None:
-    """What doctor says of a vLLM server with which nothing is wrong."""
+    """Check doctor's report on a vLLM server without problems."""
     assert page["problems"] == [] and page["smoke"]["engine"]["server"] == "vllm"
-    # By vLLM's own checker: it joins tensors, and on CPUs packs twelve matrices away.
+    # vLLM's own checker fuses tensors, and on CPUs twelve matrices are packed.
     given = page["smoke"]["weight_sync"]
     assert (given["tensors"], given["seen"]) == (26, 14)
     assert len(page["smoke"]["updates"]) == 2

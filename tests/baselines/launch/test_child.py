@@ -1,4 +1,4 @@
-"""A child process."""
+"""A child process of the launcher."""
 
 import os
 import subprocess
@@ -44,7 +44,7 @@ def test_a_process_that_has_ended_has_no_beginning() -> None:
 
 @pytest.mark.skipif(not GROUP.exists(), reason="a kernel without groups of sessions")
 def test_a_child_is_as_nice_as_its_parent() -> None:
-    """It has a session of its own, and with it a group for the scheduler."""
+    """The child has its own session, and with it a scheduling group."""
     made = subprocess.run(
         [sys.executable, "-c", NICE], capture_output=True, text=True, check=True, timeout=60
     )

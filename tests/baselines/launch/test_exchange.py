@@ -1,4 +1,4 @@
-"""New weights go through memory, and nothing is left there."""
+"""New weights are handed over in memory, and nothing remains there."""
 
 import asyncio
 import multiprocessing
@@ -40,13 +40,13 @@ def test_as_many_bytes_are_wanted_as_are_written(tmp_path: Path) -> None:
     transfer = FolderTransfer(run.init.path, tmp_path)
     asyncio.run(transfer.prepare(weights, 1))
     (file,) = tmp_path.rglob("*.safetensors")
-    # Names and shapes are in it, too.
+    # The file also contains names and shapes.
     assert 0 < file.stat().st_size - sent_bytes(run) < 10_000
     assert sent_bytes(replace(run, weights_dtype="bfloat16")) == sent_bytes(run) // 2
 
 
 def use(memory: Path, begun: Event) -> None:
-    """Use a folder in memory until the process is killed."""
+    """Use a folder in memory until this process is killed."""
     pytest.MonkeyPatch().setattr(exchange, "SHARED_MEMORY", memory)
     with in_use(exchange_folder(0, memory)):
         folder = memory / f"arlarena-weights-{os.getpid()}"

@@ -1,4 +1,4 @@
-"""Whatever part of a run on several GPUs ends, all of it ends."""
+"""If any part of a run on several GPUs ends, all of it ends."""
 
 import json
 import os
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.timeout(900)
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
-    """Start a fleet, and leave nothing of it."""
+    """Start a fleet, and stop all of its processes afterward."""
     begun: list[subprocess.Popen[str]] = []
 
     def begin(how: str) -> subprocess.Popen[str]:
@@ -55,7 +55,7 @@ def until(true: Callable[[], bool]) -> None:
 
 
 def parts(process: subprocess.Popen[str], *marks: str) -> list[psutil.Process]:
-    """Everything that the fleet has started, once there is something with each of these words."""
+    """All processes of the fleet, once each of these words occurs in a command."""
     found: list[psutil.Process] = []
 
     def there() -> bool:

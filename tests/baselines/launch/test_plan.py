@@ -1,4 +1,4 @@
-"""GPUs are dealt out, and the commands are those that accelerate and vLLM take."""
+"""Assignment of GPUs, and commands that accelerate and vLLM accept."""
 
 import json
 import os
@@ -69,7 +69,7 @@ def test_gpus_that_are_not_there(count: int, serving: int | None, said: str) -> 
 def test_accelerate_takes_the_trainers_command(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    # A user's own configuration of accelerate, which must change nothing.
+    # A user's own accelerate configuration must change nothing.
     own = {"gpu_ids": "0,1", "num_machines": 4, "mixed_precision": "fp16", "debug": True}
     own |= {"compute_environment": "LOCAL_MACHINE", "distributed_type": "FSDP", "use_cpu": True}
     own["fsdp_config"] = {"fsdp_offload_params": True, "fsdp_activation_checkpointing": True}
@@ -93,7 +93,7 @@ def test_accelerate_takes_the_trainers_command(
     assert environment["FSDP_AUTO_WRAP_POLICY"] == "TRANSFORMER_BASED_WRAP"
     assert (parsed.num_machines, environment["ACCELERATE_MIXED_PRECISION"]) == (1, "no")
     assert parsed.nproc_per_node == "6"
-    # What it passes on is a command of ours, with the servers in it.
+    # The launcher runs our own command, with the servers as arguments.
     train = parse(parsed.training_script_args)
     assert (train.command, train.scale, train.gpus) == ("train", "paper", None)
     assert train.endpoint == addresses and train.served_model == "ckpt"
@@ -262,7 +262,7 @@ def test_a_dry_run_needs_no_gpu(
     monkeypatch.setattr(train_command, "_dry_run", lambda *given: pytest.fail("loads weights"))
     assert main([*SMALL, *own, "--dry-run"]) == 0
     said = capsys.readouterr().out
-    # As on a GPU, where the engine is not the trainer.
+    # As on a GPU, where the engine is separate from the trainer.
     assert "tis_cap: 2" in said and "it needs GPUs of at least" in said
     assert ("with 30% of each for vLLM" in said) is ("--serve-gpus" in own or "1" in own)
 
@@ -299,14 +299,14 @@ def test_the_guide_to_several_machines_is_what_accelerate_and_train_take(
     folder = Path(baselines.__file__).parent
     monkeypatch.chdir(folder.parent)
     guide = (folder / "gpus.md").read_text("utf-8")
-    # Else torch's launcher kills the trainer before its last checkpoint.
+    # Otherwise torch's launcher kills the trainer before its last checkpoint.
     head = r"^ *TORCH_ELASTIC_SHUTDOWN_TIMEOUT=1800 accelerate launch "
     (command,) = re.findall(head + r"(--config_file.*?)^ *```", guide, re.M | re.S)
     words = shlex.split(command.replace("\\\n", " "))
     parsed, _, _ = _validate_launch_command(launch_command_parser().parse_args(words))
     assert (parsed.num_machines, parsed.machine_rank, parsed.num_processes) == (2, 0, 16)
     assert (parsed.main_process_ip, parsed.main_process_port) == ("HOST", 29500)
-    # What servers started by hand need for NCCL is what ours get.
+    # Our servers get the same NCCL options as servers started by hand.
     chosen = [*SMALL, "--gpus", "8", "--weights-nccl", "localhost:5000"]
     arguments = parse(chosen)
     run = _open_run(as_trainer(arguments, plan_gpus(8, None, EIGHT)))[0]

@@ -1,9 +1,9 @@
-"""A frozen model that FSDP2 has sharded, asked twice; run by several processes at once.
+"""Evaluates a frozen FSDP2-sharded model twice; run by several processes at once.
 
 python frozen_sharded.py OUT
 
-The main process writes which weights are still whole afterward, OUT/whole, and the logits,
-OUT/logits.safetensors.
+The main process writes the names of weights that are still unsharded afterward, OUT/whole, and the
+logits, OUT/logits.safetensors.
 """
 
 import sys
@@ -21,7 +21,7 @@ from tests.support.training.synthetic_rows import random_model
 
 
 def main() -> None:
-    """Shard, ask, write."""
+    """Shard the model, evaluate it, and write the results."""
     PartialState(cpu=True)
     # See `tests/baselines/training/fsdp_train.py`.
     PartialState._shared_state["distributed_type"] = DistributedType.MULTI_GPU

@@ -1,8 +1,8 @@
-"""Puts a model that FSDP2 has sharded together again; run by several processes at once.
+"""Gathers the full weights of an FSDP2-sharded model; run by several processes at once.
 
 python sharded_weights.py OUT
 
-Every process writes what it has got, OUT/RANK.safetensors.
+Every process writes its result, OUT/RANK.safetensors.
 """
 
 import sys
@@ -18,7 +18,7 @@ from tests.support.training.synthetic_rows import random_model
 
 
 def main() -> None:
-    """Shard, put together, write."""
+    """Shard the model, gather the weights, and write them."""
     accelerator = Accelerator(cpu=True)
     model = random_model()
     for layer in model.model.layers:

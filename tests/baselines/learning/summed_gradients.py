@@ -2,8 +2,8 @@
 
 python summed_gradients.py OUT
 
-Rank 0 has a gradient of 1 and rank 1 one of 2**-9, which bfloat16 loses in a sum. The main process
-writes what is left of both, OUT/gradient.
+Rank 0 has a gradient of 1 and rank 1 one of 2**-9, which a sum in bfloat16 loses. The main process
+writes the reduced gradient, OUT/gradient.
 """
 
 import sys
@@ -20,7 +20,7 @@ OF_RANK = (1.0, 2.0**-9)
 
 
 def main() -> None:
-    """Prepare as the trainer does, one backward pass, write."""
+    """Prepare as the trainer does, run one backward pass, and write the gradient."""
     PartialState(cpu=True)
     # See `tests/baselines/training/fsdp_train.py`.
     PartialState._shared_state["distributed_type"] = DistributedType.MULTI_GPU
@@ -28,7 +28,7 @@ def main() -> None:
     accelerator = Accelerator(mixed_precision="bf16", fsdp_plugin=plugin)
     configure_sharding(accelerator)
     layer = torch.nn.Linear(2, 1, bias=False)
-    # accelerate's FSDP2 wants both.
+    # accelerate's FSDP2 needs both.
     model, _ = accelerator.prepare(layer, torch.optim.SGD(layer.parameters(), lr=1.0))
     inputs = torch.full((1, 2), OF_RANK[accelerator.process_index])
     accelerator.backward(model(inputs).sum())

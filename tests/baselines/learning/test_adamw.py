@@ -1,4 +1,4 @@
-"""The optimizer and its learning rate, also where torchao keeps it in a tensor."""
+"""The optimizer and its learning rate, also if torchao stores the rate in a tensor."""
 
 import pytest
 import torch
@@ -14,12 +14,12 @@ def test_a_rate_is_that_of_the_next_step(rate: float | torch.Tensor) -> None:
     set_learning_rate(optimizer, 0.25)
     weight.grad = torch.ones(3)
     optimizer.step()
-    # The first step of Adam is the rate, whatever the gradient.
+    # Adam's first step equals the rate, whatever the gradient.
     torch.testing.assert_close(weight.detach(), torch.full((3,), -0.25))
     assert isinstance(optimizer.param_groups[0]["lr"], type(rate))
 
 
-@pytest.mark.slow  # torch compiles its steps.
+@pytest.mark.slow  # torch compiles the optimizer's steps.
 def test_moments_of_8_bits_learn_at_every_rate_and_after_a_resume() -> None:
     pytest.importorskip("torchao", reason="needs torchao: pip install torchao")
     assert Optimization().model_dump().get("optimizer") is None

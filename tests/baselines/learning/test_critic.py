@@ -1,4 +1,4 @@
-"""The critic: steps that are not finite leave it as it was."""
+"""The critic: steps that are not finite leave it unchanged."""
 
 import pytest
 import torch
@@ -40,8 +40,8 @@ def test_a_target_that_is_not_finite_is_not_learned(bad: float) -> None:
 @pytest.mark.parametrize(
     ("policy_rate", "advantage", "learns"),
     [
-        # The recipe at the lower rate of the tracks' grids, and at ARLArena's rate, made for models
-        # of billions of weights.
+        # The recipe at the lower rate of the tracks' grids, and at ARLArena's rate, which is meant
+        # for models with billions of weights.
         (2e-4, resolve("ppo", "tiny", ["sokoban"]).advantage, True),
         (2e-4, GAE(learning_rate=1e-5), False),
     ],

@@ -1,4 +1,4 @@
-"""A policy in training mode computes what it computes in evaluation."""
+"""A policy computes the same in training mode as in evaluation mode."""
 
 import pytest
 import torch
@@ -8,12 +8,12 @@ from baselines.learning.dropout import without_dropout
 
 
 def gpt2() -> PreTrainedModel:
-    """Its default configuration drops out."""
+    """A model with dropout in its default configuration."""
     return GPT2LMHeadModel(GPT2Config(vocab_size=50, n_embd=16, n_layer=2, n_head=2))
 
 
 def qwen3(attention: str) -> PreTrainedModel:
-    """A number of its attention, not a module."""
+    """A model with dropout as a number in its attention, not as a module."""
     config = Qwen3Config(
         vocab_size=50, hidden_size=16, intermediate_size=32, num_hidden_layers=2, head_dim=8,
         num_attention_heads=2, num_key_value_heads=2, attention_dropout=0.5,

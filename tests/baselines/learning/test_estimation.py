@@ -1,4 +1,4 @@
-"""What a recipe chooses is what the rows get: each advantage against its algorithm, by hand."""
+"""Rows get what a recipe chooses: each advantage compared with its algorithm, by hand."""
 
 import math
 from dataclasses import replace
@@ -54,8 +54,8 @@ def row(
     )
 
 
-# Group 7: episode 0 earns 4 in two turns, the second of which costs a penalty of 1; episode 1
-# earns 1 in one turn. Group 2: episodes that earn 0 and 2. Rows stand in the order of their keys.
+# Group 7: episode 0 earns 4 in two turns, the second of which has a penalty of 1; episode 1 earns 1
+# in one turn. Group 2: episodes that earn 0 and 2. Rows are in the order of their keys.
 ROWS = [
     row(2, 0, 0, 0.0, [1], step_reward=0.0),
     row(2, 1, 0, 2.0, [1, 1], step_reward=2.0),
@@ -89,7 +89,7 @@ def found(
 
 
 def assert_rows(advantages: list[Tensor], expected: Tensor) -> None:
-    """Compare with (N, T), of which each row's own tokens count."""
+    """Compare with an (N, T) matrix, of which each row's own tokens count."""
     assert [len(own) for own in advantages] == [len(row.response_ids) for row in ROWS]
     for own, wanted, row in zip(advantages, expected, ROWS, strict=True):
         assert own.dtype == torch.float32
@@ -115,7 +115,7 @@ def spread(of_rows: Tensor) -> Tensor:
 def test_an_advantage_that_is_none_is_named(
     given: Any, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a plug-in may return it."""
+    """A plug-in may return such advantages."""
     config = choose("grpo")
     monkeypatch.setattr(type(config.advantage), "of", lambda self, rows: given)
     with pytest.raises(UserError, match=said):
@@ -160,7 +160,7 @@ def test_targets_of_a_critic_that_are_none_are_named(monkeypatch: pytest.MonkeyP
 
 
 def test_whether_returns_differ_does_not_look_at_penalties() -> None:
-    # Group 7 has 4 and 1, group 2 has 0 and 2, and a group of another task is another group.
+    # Group 7 has 4 and 1, group 2 has 0 and 2; the same number in another task is another group.
     assert returns_differ(ROWS)
     assert not returns_differ(ROWS[2:4])
     assert not returns_differ([ROWS[0], replace(ROWS[1], task="tir_math")])
@@ -170,7 +170,7 @@ def test_whether_returns_differ_does_not_look_at_penalties() -> None:
 def test_an_advantage_that_is_not_finite_is_named(
     given: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Unless it comes from a policy or a critic that is not."""
+    """An error, unless the policy or the critic that it uses is not finite either."""
     config = choose("grpo")
     advantages = torch.tensor([0.0, given, 1.0, given, 0.0])
     monkeypatch.setattr(type(config.advantage), "of", lambda self, rows: advantages)
@@ -213,7 +213,7 @@ def test_penalties_outside_of_the_scores_by_hand() -> None:
     # Group 7 compares rewards, 4 and 1 (mean 2.5); then the fourth row pays its penalty of 1.
     outside = found(choose("dr_grpo", "penalty_in=advantages"))
     assert_rows(outside, spread(doubles(-1, 1, 1.5, 0.5, -1.5)))
-    # What GRPO's standard deviation would make of a penalty no longer depends on the group.
+    # The effect of a penalty no longer depends on the standard deviation of the group.
     normalized = found(choose("grpo", "penalty_in=advantages"))
     without = found(choose("grpo", "penalty_in=advantages"), rows=SPARED)
     assert [float((one - other).sum()) for one, other in zip(normalized, without, strict=True)] == (
@@ -230,8 +230,8 @@ def test_a_penalty_outside_moves_no_other_row(recipe: str) -> None:
 
 
 def test_the_share_of_penalties_by_hand() -> None:
-    # Dr. GRPO: without penalties 1.5 and -1.5 in group 7, with them 1.75, 0.75 and -1.25; rows
-    # have 1, 2, 3, 2 and 2 counted tokens.
+    # Dr. GRPO: without penalties 1.5 and -1.5 in group 7, with them 1.75, 0.75 and -1.25; rows have
+    # 1, 2, 3, 2 and 2 counted tokens.
     with_, without = found(choose("dr_grpo")), found(choose("dr_grpo"), rows=SPARED)
     moved = 3 * 0.25 + 2 * 0.75 + 2 * 0.25
     assert penalty_share(with_, without) == pytest.approx(moved / (moved + 1 + 2 + 7 * 1.5))
@@ -295,8 +295,8 @@ def test_gigpo(over: Over, variance: Variance) -> None:
 
 
 def test_similar_anchors_are_one_step_group() -> None:
-    # "start" and "later" share two letters of five in order: 0.4. The penalty has not reached back
-    # to the first turn, whose return is 1 + 0.95 * 3.
+    # "start" and "later" share two letters of five in order: 0.4. The penalty does not propagate
+    # back to the first turn, whose return is 1 + 0.95 * 3.
     exact, similar = choose("gigpo"), choose("gigpo", "advantage.similarity=0.3")
     expected = gigpo(
         SCORES,
@@ -333,7 +333,7 @@ def test_empg(variance: Variance) -> None:
 
 
 REWARDS = torch.zeros(5, 4, dtype=torch.float64)
-# The score stands on the last token that the model drew.
+# The score belongs to the last token sampled from the model.
 for place, last in enumerate([0, 1, 2, 3, 1]):
     REWARDS[place, last] = SCORES[place]
 
@@ -351,7 +351,7 @@ def test_kl_in_the_reward_costs_every_drawn_token() -> None:
     expected = reinforce_plus_plus(REWARDS - 0.1 * cost * MASK, MASK, gamma=1)
     config = choose("reinforce_pp", "kl.coef=0.1")
     assert_rows(found(config, distances=list(distances)), expected)
-    # The same distances in the loss are none of the advantages' business.
+    # With the KL term in the loss, the same distances do not affect advantages.
     in_loss = choose("reinforce_pp", "kl.coef=0.1", "kl.place=loss")
     expected = reinforce_plus_plus(REWARDS, MASK, gamma=1)
     assert_rows(found(in_loss, distances=list(distances)), expected)
@@ -390,7 +390,7 @@ def test_task_normalized_standardizes_the_tokens_of_each_task() -> None:
 
 
 def test_groups_of_one_number_in_two_tasks_are_two_groups() -> None:
-    # Were they one, the mean would be 1 and all but the middle ones would differ.
+    # As a single group, they would have the mean 1, and all but the middle ones would differ.
     rows = [
         replace(row(0, member, 0, reward, [1]), task=task)
         for task, rewards in (("alfworld", (0.0, 2.0)), ("sokoban", (10.0, 20.0)))
@@ -411,9 +411,9 @@ def test_a_masked_row_counts_in_its_group_and_nowhere_else() -> None:
     rows = [row(0, 0, 0, 1.0, [1, 1]), replace(row(0, 1, 0, 0.0, [1]), masked=True)]
     config = resolve("rloo", "tiny", ["sokoban"])
     (first, second), _ = estimate(config, rows, NOTHING, NOTHING, NOTHING)
-    # The other one's score is the baseline: 1 - 0.
+    # The other episode's score is the baseline: 1 - 0.
     assert first.tolist() == [1.0, 1.0] and second.tolist() == [0.0]
-    # Whitened over counted tokens alone: two equal ones.
+    # Whitened over counted tokens only: two equal ones.
     config = resolve("reinforce_pp", "tiny", ["sokoban"], ["kl.coef=0"])
     (first, second), _ = estimate(config, rows, NOTHING, NOTHING, NOTHING)
     assert first.tolist() == [0.0, 0.0] and second.tolist() == [0.0]

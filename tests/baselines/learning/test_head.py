@@ -1,4 +1,4 @@
-"""The last layer in chunks gives the values and gradients of the whole one."""
+"""The last layer in chunks gives the same values and gradients as in one piece."""
 
 import pytest
 import torch
@@ -26,7 +26,7 @@ def batch_of(way: str) -> MicroBatch:
 def found(
     chunk: int | None, batch: MicroBatch, temperature: float, entropy_gradient: bool
 ) -> list[torch.Tensor]:
-    """Values of the tokens, and the gradients of a loss of them, by all weights."""
+    """Values of the tokens, and gradients of a loss on them for all weights."""
     model = random_model()
     if not isinstance(batch, PaddedBatch):
         use_tree_attention(model)
@@ -58,7 +58,7 @@ def test_chunks_change_nothing(
     batch = batch_of(way)
     whole = found(None, batch, temperature, entropy_gradient)
     parts = found(chunk, batch, temperature, entropy_gradient)
-    # Values, embeddings (which are the last layer's weights, too) and two layers of eleven.
+    # Values, embeddings (tied to the last layer's weights) and two layers with eleven weights.
     assert len(whole) == len(parts) == 3 + 1 + 2 * 11 + 1
     for expected, value in zip(whole, parts, strict=True):
         torch.testing.assert_close(value, expected, rtol=1e-7, atol=1e-12)
@@ -89,7 +89,7 @@ def test_weights_of_16_bits_get_gradients_that_are_summed_in_32() -> None:
         log_probs[:, 0].sum().backward()
         assert narrow.grad is not None
         made.append(narrow.grad.float())
-    # 512 additions in bfloat16 would lose what is below one part in 256 of the sum each time.
+    # 512 additions in bfloat16 would each lose anything below 1/256 of the sum.
     torch.testing.assert_close(made[0], made[1], rtol=0.02, atol=0.02 * float(made[0].abs().max()))
 
 

@@ -1,4 +1,4 @@
-"""LoRA: what is added to weights, by hand and by peft itself, and what is left as it was."""
+"""LoRA: updates to weights, by hand and by peft itself, and the weights that stay unchanged."""
 
 import copy
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ IDS = torch.arange(3, 40)[None]
 
 
 def updated(rank: int = 4, seed: int = 0) -> torch.nn.Module:
-    """A model whose updates are not 0."""
+    """A model with nonzero updates."""
     model = load_model(FOLDER, "float32", "cpu")
     add_updates(model, LoRA(rank=rank, alpha=8), seed, "tiny")
     generator = torch.Generator().manual_seed(1)
@@ -63,7 +63,7 @@ def test_weights_get_the_scaled_product() -> None:
     assert torch.equal(new[last], old[last])
     narrow = merged(model, old, torch.bfloat16)
     assert torch.equal(narrow[last], new[last].bfloat16())
-    # Next to each other in bfloat16: 8 bits of a number.
+    # Adjacent numbers in bfloat16, which has 8 bits of precision.
     apart = (narrow[f"{name}.weight"].float() - by_hand).abs() / by_hand.abs()
     assert 0 < apart.max() <= 2**-7
 
@@ -72,7 +72,7 @@ def test_rounding_at_random_keeps_small_updates() -> None:
     generator = torch.Generator().manual_seed(0)
     base = (0.02 * torch.randn(500, 500, generator=generator)).bfloat16().float()
     assert torch.equal(rounded_at_random(base, 1).float(), base)
-    # 1e-6, where numbers of bfloat16 near 0.02 are 1e-4 apart.
+    # 1e-6, although bfloat16 numbers near 0.02 are 1e-4 apart.
     update = 1e-6 * torch.randn(500, 500, generator=generator).sign()
 
     def kept(rounded: torch.Tensor) -> float:

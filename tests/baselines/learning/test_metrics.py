@@ -1,4 +1,4 @@
-"""The numbers of an update's line, by hand, and within the ranges that a log admits."""
+"""The metrics of an update's line: computed by hand, and within the ranges that a log allows."""
 
 import math
 from dataclasses import replace
@@ -56,7 +56,7 @@ def test_numbers_of_the_optimizer_steps() -> None:
     found = update_metrics(tally())
     # k3 with d the log-ratio: exp(d) - 1 - d.
     k3 = sorted([0.0, 1 - LOG2, -0.5 + LOG2, 3 - 2 * LOG2])
-    # Positions of quantiles among 1/2, 1, 2, 4.
+    # Positions of the quantiles among 1/2, 1, 2, 4.
     low, high = 0.5 + 0.03 * 0.5, 2 + 0.97 * 2
     assert found == pytest.approx(
         {
@@ -115,7 +115,7 @@ log_ratios = st.lists(st.floats(-30, 30, width=32), min_size=1, max_size=30)
 def test_all_numbers_are_in_the_range_that_the_log_admits(
     values: list[float], epochs: int, data: st.DataObject
 ) -> None:
-    # Rows are seen once an epoch, and may be dropped every time.
+    # Rows occur once per epoch, and may be dropped every time.
     count = len(values)
     found = update_metrics(
         UpdateStats(
@@ -155,7 +155,7 @@ def test_the_gap_to_the_engine_is_that_of_rows_of_the_same_weights() -> None:
     rows = [
         row((3, 3), (-1.0, -2.0)),
         row((3, 3), (-1.0, 0.0, -3.0), (1, 0, 1)),
-        row((2, 3), (-9.0,)),  # begun by older weights
+        row((2, 3), (-9.0,)),  # started by older weights
         row((2, 2), (-9.0,)),
         row((3, 3), (-9.0,)),  # not computed
     ]
@@ -226,7 +226,7 @@ def test_explained_variance() -> None:
     assert explained_variance(targets + 5, targets) == pytest.approx(1.0), (
         "an offset is not variance"
     )
-    # Differences 0, 1, 0, 1 have the variance 1/4, the targets 14/4.
+    # Differences 0, 1, 0, 1 have variance 1/4, the targets 14/4.
     assert explained_variance(targets - torch.tensor([0.0, 1, 0, 1]), targets) == pytest.approx(
         1 - 1 / 14
     )
@@ -236,7 +236,7 @@ def test_explained_variance() -> None:
 def test_memory_is_that_of_this_process() -> None:
     found = memory_metrics()
     host = found["memory/host_gib"]
-    # torch alone takes a tenth, and no machine for tests has a thousand.
+    # torch alone takes a tenth, and no test machine has a thousand.
     assert host is not None and 0.1 < host < 1000
     assert (found["memory/gpu_gib"] is None) == (not torch.cuda.is_available())
 

@@ -1,4 +1,4 @@
-"""Rows are dealt into micro-batches, each row once, with nothing but padding added."""
+"""Every row is put into exactly one micro-batch, with nothing but padding added."""
 
 from dataclasses import replace
 
@@ -33,14 +33,14 @@ def row(prompt: list[int], response: list[int], task: str = "sokoban") -> Row:
 
 
 def text(batch: PaddedBatch, place: int) -> tuple[list[int], list[int]]:
-    """Prompt and response of a row, as they stand in a micro-batch."""
+    """Prompt and response of a row, as stored in a micro-batch."""
     start, prefix = int(batch.starts[place]), batch.prefix_ids.tolist()
     tokens = batch.input_ids[place].tolist()
     return prefix + tokens[:start], tokens[start:]
 
 
 def assert_holds(batch: PaddedBatch, rows: list[Row]) -> None:
-    """Every row stands in the micro-batch as it is, followed by zeros."""
+    """Check that the micro-batch contains every row unchanged, followed by zeros."""
     for place, number in enumerate(batch.rows):
         own = rows[number]
         prompt, response = text(batch, place)
@@ -66,7 +66,7 @@ def test_rows_are_padded_on_the_right_and_their_responses_lined_up() -> None:
 
 def test_a_shared_beginning_is_taken_out_but_never_all_of_a_prompt() -> None:
     begin = list(range(1, LEAST_PREFIX + 1))
-    # The shortest prompt is the beginning and one token more.
+    # The shortest prompt is the shared beginning plus one token.
     prompts = [[*begin, 50], [*begin, 50], [*begin, 50, 51, 52], [*begin, 50, 51]]
     rows = [row(prompt, [60 + i, 70]) for i, prompt in enumerate(prompts)]
     batch = collate(rows, range(LEAST_ROWS), share_prefix=True)
@@ -75,7 +75,7 @@ def test_a_shared_beginning_is_taken_out_but_never_all_of_a_prompt() -> None:
     assert batch.input_ids.shape == (4, 5)
     assert_holds(batch, rows)
     assert collate(rows, range(LEAST_ROWS), share_prefix=False).prefix_ids.shape == (0,)
-    # Where one prompt is the beginning itself, its last token stays: something must predict.
+    # If a prompt equals the shared beginning, its last token stays, to predict the response.
     whole = [row(begin, [1]), *rows]
     assert len(collate(whole, range(5), share_prefix=True).prefix_ids) == 0
     longer = [row([*begin, 40], [1])] * 4
@@ -124,7 +124,7 @@ def test_sharing_leaves_every_row_as_it_was(seed: int, tokens: int) -> None:
 def test_rows_of_about_one_length_stand_together() -> None:
     rows = [row([1] * length, [2]) for length in (9, 2, 8, 3, 9, 2)]
     batches = split(rows, range(6), 12, share_prefix=False)
-    # Lengths with the response: 3 3 4 | 9 | 10 | 10.
+    # Lengths including the response: 3 3 4 | 9 | 10 | 10.
     assert [batch.rows for batch in batches] == [(1, 5, 3), (2,), (0,), (4,)]
 
 
@@ -161,7 +161,7 @@ def test_packed_rows_say_where_each_drawn_token_is_predicted() -> None:
     ]
     assert batch.positions.tolist() == [*range(16), *range(16, 22), *range(16, 23), 0, 1]
     assert batch.nodes.tolist() == [[0, 16, 29], [16, 22, 22], [22, 29, 29], [29, 31, 31]]
-    # In lexicographic order as well: what preceded 30, 31, then 40, 42, then 8.
+    # Also in lexicographic order: the prompts before 30, 31, then 40, 42, then 8.
     assert batch.rows == (0, 2, 1)
     assert batch.response_mask.tolist() == [[1, 1, 0], [1, 0, 1], [1, 0, 0]]
     assert batch.drawn.tolist() == [30, 31, 40, 42, 8]

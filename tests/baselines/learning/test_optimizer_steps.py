@@ -1,4 +1,4 @@
-"""No result of an update depends on micro-batches, shared prefixes or the number of processes."""
+"""An update's result does not depend on micro-batches, shared prefixes or number of processes."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -23,12 +23,12 @@ from tests.baselines.learning.update_once import Recorder, gradient
 from tests.support.training.ranks import run_together
 from tests.support.training.synthetic_rows import random_model, random_rows
 
-# The network normalizes in float32 whatever its weights are: gradients of 0.01 differ by 1e-8.
+# The network's norms use float32 whatever its weights' dtype: gradients of 0.01 differ by 1e-8.
 TOLERANCE = 1e-6
 ABSOLUTE = 1e-7
 EXTRA = ["kl.coef=0.05", "entropy_coef=0.01", "optimization.max_grad_norm=1e9"]
 MICRO = ["optimization.micro_batch_tokens=1"]
-"""A row by itself."""
+"""One row per micro-batch."""
 WITHOUT_CRITIC = [name for name in names(RECIPES) if name not in ("ppo", "reinforce_pp")]
 
 
@@ -157,7 +157,7 @@ def test_a_step_without_advantages_is_left_out_where_that_is_chosen(skip: bool) 
 
 
 def test_a_rule_may_learn_from_some_micro_batches_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one that leaves bad rows out, and makes nothing of micro-batches that have no others."""
+    """For example, a rule that omits bad rows and skips micro-batches without any others."""
     losses = PPOClip.losses
 
     def of_good_rows(self: PPOClip, batch: TokenBatch) -> TokenLosses:

@@ -1,4 +1,4 @@
-"""The trainer's forward pass says what a plain one over whole sequences says, row by row."""
+"""The trainer's forward pass agrees with a plain one over whole sequences, row by row."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ ROWS = random_rows(19)
 
 
 def gpt2() -> PreTrainedModel:
-    """A network that keeps to float64 in all of its parts, with learned positions."""
+    """A network that computes in float64 throughout, with learned positions."""
     torch.manual_seed(0)
     config = GPT2Config(
         vocab_size=VOCABULARY,
@@ -41,7 +41,7 @@ def gpt2() -> PreTrainedModel:
     return model
 
 
-# Qwen3 normalizes in float32 whatever its weights are.
+# Qwen3 normalizes in float32 whatever its weights' dtype.
 MODELS: dict[str, tuple[Callable[[], PreTrainedModel], float]] = {
     "gpt2": (gpt2, 1e-9),
     "qwen3": (random_model, 2e-6),
@@ -51,7 +51,7 @@ WHOLE = sum(row.length for row in ROWS)
 
 
 def plain(model: PreTrainedModel, row: Row, temperature: float) -> torch.Tensor:
-    """(T, vocabulary) log-probabilities by one pass over the row alone."""
+    """(T, vocabulary) log-probabilities from one pass over the row alone."""
     ids = torch.from_numpy(np.concatenate([row.prompt_ids, row.response_ids]).astype(np.int64))
     logits = model(ids[None], use_cache=False).logits[0]
     before = logits[len(row.prompt_ids) - 1 : -1]
@@ -80,7 +80,7 @@ def test_values_are_those_of_the_whole_sequences(
     if way == "packed":
         use_tree_attention(model)
         batches = pack_rows(ROWS, everything, tokens)
-        # All prompts share their first forty tokens, of which whole grains are packed once.
+        # All prompts share their first forty tokens, of which 32, in whole blocks, are packed once.
         packed = sum(len(batch.ids) for batch in batches)
         assert packed == WHOLE - 32 * (len(ROWS) - len(batches))
     with torch.no_grad():
@@ -102,7 +102,7 @@ def test_values_are_those_of_the_whole_sequences(
                     torch.testing.assert_close(
                         of_row(values, batch, number), wanted * mask, rtol=0, atol=tolerance
                     )
-            # Nothing stands where nothing was drawn.
+            # Positions without a sampled token are 0.
             padding = batch.response_mask == 0
             for values in (found.log_probs, found.untempered, found.entropy):
                 assert not values[padding].any()
@@ -133,7 +133,7 @@ def test_gradients_are_those_of_the_whole_sequences(packed: bool) -> None:
 
 
 def test_entropy_is_the_same_with_and_without_a_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Some rows of logits at a time, as with a large vocabulary.
+    # In chunks of logits, as with a large vocabulary.
     monkeypatch.setattr(policy, "ENTROPY_CHUNK", 3 * VOCABULARY)
     model = random_model()
     batch = collate(ROWS, range(len(ROWS)), share_prefix=False)

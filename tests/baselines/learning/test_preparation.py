@@ -1,4 +1,4 @@
-"""What is said where memory runs out."""
+"""The message when memory runs out."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Rows with images: packed, padded and alone, a policy says the same of them."""
+"""Rows with images: a policy computes the same for them packed, padded and alone."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,7 +33,7 @@ WIDE = draw_board(("#####", "#@$.#", "#####"))
 ASKED = "Push the box onto the target, one move a turn, and say why you move so."
 SHOWN: list[tuple[str, tuple[Image, ...], list[int]]] = [
     (ASKED, (SMALL,), [40, 41, 42]),
-    # The same prompt: its image is shared.
+    # The same prompt, so that its image is shared.
     (ASKED, (SMALL,), [40, 50]),
     (ASKED, (SOLVED,), [40, 41, 42]),
     ("Again, after a turn. " + ASKED, (SMALL, WIDE), [60]),
@@ -76,7 +76,7 @@ def rows(folder: Path) -> list[Row]:
 
 
 def alone(folder: Path, model: Any, row: Row) -> torch.Tensor:
-    """(T,) log-probabilities by the model's own forward."""
+    """(T,) log-probabilities from the model's own forward pass."""
     prompt, prompt_images = Chat.load(folder).read([user_message(SHOWN[row.member][0], row.images)])
     assert prompt == row.prompt_ids.tolist()
     ids = torch.tensor([[*prompt, *row.response_ids.tolist()]])
@@ -88,7 +88,7 @@ def alone(folder: Path, model: Any, row: Row) -> torch.Tensor:
 
 
 def loss(values: torch.Tensor) -> torch.Tensor:
-    """Of (rows, T) log-probabilities: some number in which each of them counts differently."""
+    """A weighted sum of (rows, T) log-probabilities in which each has a different weight."""
     return (values * torch.arange(1, values.numel() + 1).view_as(values)).sum()
 
 
@@ -126,7 +126,7 @@ def test_gradients_reach_the_image_side_and_are_the_same(folder: Path, rows: lis
         if packed:
             use_tree_attention(model)
             (batch,) = pack_rows(rows, chosen, 10_000, reader)
-            # Everything once: the second row's image is the first one's.
+            # No duplicates: the second row shares the first one's image.
             assert batch.image_grid_thw is not None
             assert len(batch.image_grid_thw) == 5
             assert len(batch.ids) < sum(rows[row].length for row in chosen) - 40
@@ -143,7 +143,7 @@ def test_gradients_reach_the_image_side_and_are_the_same(folder: Path, rows: lis
 
 
 def token_by_token(folder: Path, model: Any, row: Row) -> torch.Tensor:
-    """(T,) log-probabilities as an engine has them: each token of the response fed alone."""
+    """(T,) log-probabilities as an engine computes them, feeding one response token at a time."""
     _, prompt_images = Chat.load(folder).read([user_message(SHOWN[row.member][0], row.images)])
     assert prompt_images is not None
     ids = torch.from_numpy(row.prompt_ids)[None].long()
@@ -204,14 +204,14 @@ def test_rows_of_another_image_share_what_stands_before_it(folder: Path, rows: l
 
 def test_an_image_is_never_cut() -> None:
     image = [IMAGES] * 10
-    # They agree in 25 tokens: a cut at 16 would be in the image's middle.
+    # They share 25 tokens: a cut at 16 would be in the middle of the image.
     first = np.array([*range(12), *image, 1, 2, 3, 4])
     second = np.array([*range(12), *image, 1, 2, 3, 5])
     assert shared_tokens(first, second) == 22
-    # With another image they agree in 12, less than a grain.
+    # With another image they share 12, less than a block.
     third = np.array([*range(12), *[IMAGES + 1] * 10, 1, 2, 3])
     assert shared_tokens(first, third) == 0
-    # Texts are cut as ever.
+    # Texts are cut as before.
     assert shared_tokens(np.arange(40), np.array([*range(25), 99])) == 16
 
 

@@ -1,4 +1,4 @@
-"""What FSDP2 has spread over processes is whole on each of them."""
+"""Tensors that FSDP2 has sharded are gathered whole in each process."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def test_every_process_gets_all_weights_and_the_whole_norm(tmp_path: Path) -> No
 def test_gradients_of_bf16_weights_are_summed_in_float32(tmp_path: Path) -> None:
     script = Path(__file__).parent / "summed_gradients.py"
     run_together(script, str(tmp_path), environment={"ACCELERATE_USE_FSDP": "true"})
-    mean = (1 + 2**-9) / 2  # 0.5 if the sum were bfloat16
+    mean = (1 + 2**-9) / 2  # 0.5 if the sum were in bfloat16
     assert (tmp_path / "gradient").read_text() == f"torch.float32 {[[mean, mean]]}"
 
 

@@ -1,4 +1,4 @@
-"""Makes one optimizer step and saves its gradient; run by several processes at once.
+"""Takes one optimizer step and saves its gradient; run by several processes at once.
 
 python update_once.py OUT.safetensors RECIPE SETTING...
 """
@@ -21,7 +21,7 @@ ROWS = 29
 
 
 class Recorder(torch.optim.SGD):
-    """Keeps the gradient that a step is made with, and changes nothing."""
+    """Keeps the gradient of a step and changes nothing."""
 
     gradients: dict[str, torch.Tensor]
 
@@ -50,7 +50,7 @@ def gradient(
     if pack:
         use_tree_attention(frozen)
     old, _, _ = updater.values_of(rows, everything, model=frozen)
-    # An old policy some way off, so that limits and masks have something to do.
+    # An old policy at some distance, so that clipping and masks take effect.
     generator = torch.Generator().manual_seed(1)
     moved = [
         value + 0.3 * torch.randn(value.shape, generator=generator)
@@ -72,7 +72,7 @@ def gradient(
 
 
 def main() -> None:
-    """Run one step and save it."""
+    """Take one step and save the gradient."""
     out, recipe, *own = sys.argv[1:]
     torch.set_num_threads(1)
     accelerator = Accelerator(cpu=True)

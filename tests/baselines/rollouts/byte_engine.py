@@ -1,4 +1,4 @@
-"""An engine without a model that gives all that training needs: a byte of text is a token."""
+"""An engine without a model that supports everything training needs: one token per byte of text."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 Policy = Callable[[Request], Awaitable[str]]
 
 WAIT = "<think>No.</think><action>wait</action>"
-"""Keeps the form, names no direction: the turn passes."""
+"""A valid response without a direction: the turn passes."""
 
 
 async def expert(request: Request) -> str:
@@ -28,21 +28,21 @@ async def wait(request: Request) -> str:
 
 
 def log_probs(response: str) -> tuple[float, ...]:
-    """What this engine says of a response's tokens: minus a thousandth of each."""
+    """This engine's log-probabilities for a response: minus a thousandth of each token."""
     return tuple(-token / 1000 for token in response.encode())
 
 
 class ByteEngine(Engine):
-    """Answers with a policy.
+    """Answers with a scripted policy.
 
     Args:
-        policy: Gives the text of a response.
+        policy: Returns the text of a response.
         seconds: Time that a response takes.
 
     Attributes:
-        version: Number of the weights, which stand for nothing.
-        under_way: Requests that were begun and have not been answered.
-        requests: All that came.
+        version: Version of the weights, which do not exist.
+        under_way: Requests in flight.
+        requests: All requests received.
     """
 
     name = "bytes"
@@ -55,7 +55,7 @@ class ByteEngine(Engine):
         self._seconds = seconds
 
     async def generate(self, request: Request) -> Generation:
-        """Answer as the policy does."""
+        """Answer with the policy."""
         self.requests.append(request)
         began = self.version
         self.under_way += 1
@@ -85,10 +85,10 @@ class ByteEngine(Engine):
     async def load_weights(
         self, weights: "Iterable[tuple[str, torch.Tensor]]", version: int
     ) -> None:
-        """Take the number."""
+        """Store the version."""
         del weights
         self.version = version
 
     def describe(self) -> dict[str, Any]:
-        """The kind."""
+        """Name the kind of engine."""
         return {"kind": self.name}

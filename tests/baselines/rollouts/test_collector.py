@@ -1,4 +1,4 @@
-"""Collecting from the real world: which groups, in which order, how often, and how old."""
+"""Collects from a real task: which groups, in which order, with how many tries, and how old."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -27,7 +27,7 @@ OWN = [f"rollout.group_size={SIZE}", f"rollout.max_turns={MAX_TURNS}"]
 
 
 LENGTHS = [int(TASK.training_entry(group, SEED).category) for group in range(40)]
-"""Of shortest solutions of the stream's levels."""
+"""Lengths of the shortest solutions of the stream's levels."""
 GOOD = [group for group, length in enumerate(LENGTHS) if length <= MAX_TURNS]
 """Levels that can be solved within an episode."""
 
@@ -45,16 +45,16 @@ def make(
 
 
 def first_members() -> set[int]:
-    """What the requests of each group's first episode have in common."""
+    """Keys of the first episode of each group, which its requests share."""
     protocol = training_protocol(TASK, resolve("grpo", "tiny", ["sokoban"], OWN), SEED)
     jobs = [group_jobs(TASK, protocol, group, SIZE)[0] for group in range(len(LENGTHS))]
     return {stable_seed(*job.key) for job in jobs}
 
 
 def experts_and_idlers() -> Policy:
-    """The first episode of each group is the expert's, the others do nothing.
+    """In each group the expert plays the first episode, while the others do nothing.
 
-    So a group's returns differ if and only if its level can be solved within an episode.
+    A group's returns therefore differ if and only if its level can be solved within an episode.
     """
     firsts = first_members()
 
@@ -69,7 +69,7 @@ def numbers(groups: tuple[PlayedGroup, ...]) -> list[int]:
 
 
 def test_the_levels_tell_groups_apart() -> None:
-    # What follows needs both kinds, and one that cannot be filled from the first batch.
+    # The following tests need both kinds, and one group that the first batch cannot fill.
     assert 1 < len(GOOD) < len(LENGTHS) - 10
     assert not set(range(4)) <= set(GOOD)
     assert MAX_TURNS in {LENGTHS[group] for group in GOOD if group < 24}
@@ -102,7 +102,7 @@ async def test_dynamic_sampling_draws_again_until_enough_groups_differ() -> None
     assert numbers(rollout.drawn) == list(range(tries * wanted))
     assert collector.position == tries * wanted
     assert {row.group for row in rollout.rows} == set(GOOD[:wanted])
-    # The next update goes on where this one stopped; what was left over is not kept.
+    # The next update continues where this one stopped; leftover groups are not kept.
     following = await collector.collect(2)
     assert numbers(following.groups) == [g for g in GOOD if g >= tries * wanted][:wanted]
 
@@ -115,7 +115,7 @@ async def test_after_the_last_try_places_are_filled_or_stay_empty(fill: str) -> 
     rest = [group for group in range(4) if group not in GOOD]
     assert numbers(rollout.groups) == (good + rest if fill == "uniform" else good)
     assert (rollout.tries, numbers(rollout.drawn)) == (1, [0, 1, 2, 3])
-    # Whatever order groups were chosen in, rows have one.
+    # The order of rows does not depend on the order in which groups were chosen.
     assert [row.key for row in rollout.rows] == sorted(row.key for row in rollout.rows)
 
 
@@ -124,7 +124,7 @@ async def test_filtering_begins_after_the_cold_start() -> None:
     collector = make(ByteEngine(wait), *own)
     cold, warm = await collector.collect(1), await collector.collect(2)
     assert (cold.tries, numbers(cold.groups), numbers(cold.drawn)) == (1, [0, 1], [0, 1])
-    # Nobody fared differently: nothing is left to learn from, and that is not an error.
+    # All returns are equal: nothing is left to learn from, and that is not an error.
     assert (warm.tries, numbers(warm.groups), numbers(warm.drawn)) == (2, [], [2, 3, 4, 5])
     assert warm.rows == []
 
@@ -148,7 +148,7 @@ async def test_what_counts_is_returns_or_success(criterion: str) -> None:
         "sampling.dynamic.tries=1",
     )
     rollout = await make(ByteEngine(policy), *own, "sampling.dynamic.fill=smaller").collect(1)
-    # Who loses a turn still solves a level with a turn to spare: at another cost, all the same.
+    # After a lost turn, a level with a turn to spare is still solved, but with a lower return.
     expected = GOOD if criterion == "returns" else [g for g in GOOD if LENGTHS[g] == MAX_TURNS]
     assert numbers(rollout.groups) == [group for group in expected if group < 24]
     assert 0 < len(rollout.groups) < 24
@@ -167,7 +167,7 @@ async def test_tasks_take_turns() -> None:
         ("sokoban", 2),
         ("tir_math", 2),
     ]
-    # A row is what its task says: a turn here, a trajectory there.
+    # The task determines a row: one turn in one task, a trajectory in the other.
     assert {row.task for row in first.rows} == set(tasks)
 
 
@@ -192,7 +192,7 @@ def test_each_task_of_a_mixture_has_its_turn_limit() -> None:
     config = resolve("grpo", "tiny", tasks, limits)
     found = [training_protocol(load_task(name), config, SEED).max_turns for name in tasks]
     assert found == [9, 20, 5]
-    # The longest row is one of mathematics: whole trajectories.
+    # The longest row is a whole trajectory in mathematics.
     assert longest_row(config, [load_task(name) for name in tasks]) == 5 * config.rollout.max_tokens
 
 
@@ -244,7 +244,7 @@ async def until(done: Callable[[], bool]) -> None:
 async def asynchronous(
     staleness: int, engine: ByteEngine, *own: str, recipe: str = "grpo"
 ) -> AsyncIterator[Collector]:
-    """A collector that has begun, with more updates to come than it may be ahead."""
+    """A running collector, with more updates left than its bound allows it to be ahead."""
     own = ("rollout.groups=2", f"rollout.max_staleness={staleness}", *own)
     collector = make(engine, *own, recipe=recipe)
     assert isinstance(collector, AsyncCollector)
@@ -264,7 +264,7 @@ async def test_no_row_is_older_than_the_bound(staleness: int, seconds: float) ->
             rollout = await collector.collect(update)
             played += numbers(rollout.groups)
             ages += [update - 1 - row.versions[0] for row in rollout.rows]
-            # The update itself, during which episodes go on.
+            # The update itself, during which episodes continue.
             await asyncio.sleep(0.005)
             await engine.load_weights((), update)
             collector.advance(8)
@@ -272,7 +272,7 @@ async def test_no_row_is_older_than_the_bound(staleness: int, seconds: float) ->
     assert played == list(range(16)), "nothing is left out and nothing played twice"
     assert min(ages) >= 0 and max(ages) <= staleness
     if not seconds:
-        # The engine is far ahead: the bound is what holds it back.
+        # The engine is far ahead, so the bound limits it.
         assert max(ages) == staleness
 
 
@@ -316,7 +316,7 @@ async def test_the_bound_holds_where_updates_take_several_batches(staleness: int
 async def test_episodes_go_on_while_nobody_collects() -> None:
     engine = ByteEngine(wait)
     async with asynchronous(1, engine) as collector:
-        # Both batches that the bound allows are played before the first is asked for.
+        # Both batches that the bound allows are played before the first is requested.
         both = 2 * 2 * SIZE * MAX_TURNS
         await until(lambda: len(engine.requests) == both and not engine.under_way)
         await collector.collect(1)
@@ -331,10 +331,10 @@ async def test_nothing_is_played_after_it_has_settled() -> None:
         asked = len(engine.requests)
         await asyncio.sleep(0.05)
         assert len(engine.requests) == asked
-        # What was under way is there at once, and the next batches begin with `advance`.
+        # Batches that are already finished are returned at once; `advance` starts the next ones.
         assert numbers((await collector.collect(2)).groups) == [2, 3]
         assert len(engine.requests) == asked
-        # No more than the updates that are left want.
+        # No more requests than the remaining updates need.
         collector.advance(0)
         await collector.settle()
         assert len(engine.requests) == asked

@@ -27,11 +27,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def play(
     current: Engine, older: Engine, pause: random.Random | None = None
 ) -> list[LogProbs | BaseException]:
-    """All answers that 24 clients get from the two."""
+    """All answers of the two engines to 24 clients."""
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(current)
         await stack.enter_async_context(older)
-        engine = CrossPolicyEngine(MeteredEngine(current), older, SHARE)  # as the trainer has it
+        engine = CrossPolicyEngine(MeteredEngine(current), older, SHARE)  # as in the trainer
         firsts = mixed_prompts(24, seed=7)
         clients = [talk(engine, first, 1 + i % 4, pause) for i, first in enumerate(firsts)]
         return await asyncio.gather(*clients, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Which processes play, and how many of them on one machine."""
+"""Which processes play, and how many of them run on one machine."""
 
 import pytest
 from accelerate import Accelerator

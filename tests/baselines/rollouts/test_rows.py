@@ -1,4 +1,4 @@
-"""What was played becomes rows, token by token, and numbers of the log."""
+"""Converts plays to rows, token by token, and to metrics of the log."""
 
 import asyncio
 from dataclasses import replace
@@ -57,7 +57,7 @@ def job(name: str = "sokoban") -> Job:
 def generation(
     prompt: tuple[int, ...], response: tuple[int, ...], versions: tuple[int, int] = (0, 0)
 ) -> Generation:
-    """A response whose tokens' log-probabilities are minus a tenth of their ids."""
+    """A response whose tokens have log-probabilities of minus a tenth of their ids."""
     return Generation(
         text="",
         finish_reason="stop",
@@ -93,7 +93,7 @@ WON = Outcome(success=True, score=8.0)
 
 
 def three_turns(of: Job) -> Trajectory:
-    """Two turns that cost a penalty each, and one that wins."""
+    """Two turns with a penalty each, then one that wins."""
     return Trajectory(
         of,
         view("first"),
@@ -122,9 +122,9 @@ def test_a_turn_is_a_row() -> None:
     np.testing.assert_allclose(second.engine_log_probs, [-0.7, -0.8], rtol=1e-6)
     assert [row.versions for row in group.rows] == [(4, 4), (4, 5), (5, 5)]
     assert [row.length for row in group.rows] == [3, 5, 4]
-    # A turn's anchor is what was seen before it, never what it led to.
+    # A turn's anchor is the observation before it, never the one after it.
     assert [row.anchor for row in group.rows] == ["first", "second", "third"]
-    # Every row has the episode's whole return, and the world's reward for its own turn.
+    # Every row has the episode's total return, and the environment's reward for its own turn.
     assert [row.reward for row in group.rows] == [pytest.approx(10.7)] * 3
     assert [row.step_reward for row in group.rows] == [-0.1, -0.1, 10.9]
     assert all(row.success for row in group.rows)
@@ -136,7 +136,7 @@ def test_a_penalty_falls_on_its_turn_or_on_all_turns_of_the_episode() -> None:
     assert [row.penalty for row in own.rows] == [PENALTY, PENALTY, 0.0]
     shared = played_group([played], 5, "turn", config("penalty_on=episode"))
     assert [row.penalty for row in shared.rows] == [2 * PENALTY] * 3
-    # The first turn breaks the format, the second names what the world does not admit.
+    # The first turn violates the format; the second is an invalid action.
     format_alone = played_group([played], 5, "turn", config("penalty_for=format"))
     assert [row.penalty for row in format_alone.rows] == [PENALTY, 0.0, 0.0]
     assert format_alone.episodes[0].penalty == PENALTY
@@ -153,14 +153,14 @@ def test_an_episode_with_a_void_turn_is_masked_where_that_is_chosen() -> None:
     kept = played_group([void, fine], 5, "turn", CONFIG)
     assert not any(row.masked for row in kept.rows)
     masked = played_group([void, fine], 5, "turn", config("void_episodes=masked"))
-    # All turns of the first episode, not the one alone that breaks the format.
+    # All turns of the first episode, not only the one that violates the format.
     assert [row.masked for row in masked.rows] == [True, True, True, False]
     assert [row.reward for row in masked.rows] == [row.reward for row in kept.rows]
     assert rollout_metrics([masked], 1)["rollout/masked"] == 1
 
 
 def conversation(of: Job) -> Trajectory:
-    """Prompts that go on from each other; the second one drops the end of the first response."""
+    """Consecutive prompts, the second of which drops the end of the first response."""
     return Trajectory(
         of,
         view("problem"),
@@ -181,7 +181,7 @@ def test_a_trajectory_is_a_row_in_which_the_world_is_masked(penalty_on: str) -> 
     assert row.prompt_ids.tolist() == [1, 2]
     assert row.response_ids.tolist() == [3, 4, 20, 21, 5, 6]
     assert row.response_mask.tolist() == [1, 1, 0, 0, 1, 1]
-    # The log-probability of the dropped token (9) goes with it; the others stand where they were.
+    # The log-probability of the dropped token (9) is dropped as well; the others stay in place.
     np.testing.assert_allclose(row.engine_log_probs, [-0.3, -0.4, 0, 0, -0.5, -0.6], rtol=1e-6)
     assert row.versions == (0, 2), "from the first turn's oldest to the last turn's newest weights"
     assert (row.key, row.anchor) == (("tir_math", 5, 0, 0), "problem")
@@ -290,7 +290,7 @@ def test_episodes_of_a_group_are_plays_of_one_entry_with_draws_of_their_own() ->
         for number in range(6)
     }
     assert len(seeds) == 2 * 4 * 6
-    # Where a stream comes back to an entry, its draws are new all the same.
+    # If a stream returns to an entry, its sampling seeds are still new.
     assert {job.repeat for job in third}.isdisjoint(job.repeat for job in fourth)
 
 
@@ -313,9 +313,9 @@ def test_a_response_repeats_itself_when_most_of_its_4_grams_are_old() -> None:
     assert repeats_itself([7] * 8)
     assert not repeats_itself([7] * 7), "too short to tell"
     assert not repeats_itself(range(40))
-    # Nine 4-grams: (1 2 3 4), (2 3 4 1), (3 4 1 2), (4 1 2 3), and five of them again.
+    # Nine 4-grams: (1 2 3 4), (2 3 4 1), (3 4 1 2), (4 1 2 3), and repeats of five of them.
     assert repeats_itself([1, 2, 3, 4] * 3)
-    # Eight 4-grams, four of them old: half is not more than half.
+    # Eight 4-grams, four of them repeats: half is not more than half.
     assert not repeats_itself([1, 2, 3, 4] * 2 + [1, 2, 3])
     assert not repeats_itself([])
 
@@ -341,7 +341,7 @@ def test_numbers_of_what_was_played() -> None:
     alike = played_group([Trajectory(here, view(""), (plain,), lost, None)] * 3, 6, "turn", CONFIG)
     found = rollout_metrics([unequal, alike], tries=2)
     returns = [10.7 - 2 * PENALTY, -0.1, -0.6]
-    # Of the two that were played.
+    # Over the two episodes that were played.
     deviation = (returns[0] - returns[1]) / 2
     assert found == {
         "rollout/success": pytest.approx(2 / 6),
@@ -370,7 +370,7 @@ def test_numbers_of_what_was_played() -> None:
 
 
 def test_an_error_makes_no_spread_in_a_group() -> None:
-    """Nothing is learned from it, or from plays that earned the same."""
+    """Training skips such groups, as well as those with equal returns."""
     whole = three_turns(job())
     alike = played_group([whole, failed(job()), whole], 5, "turn", CONFIG)
     nothing = played_group([failed(job())] * 2, 6, "turn", CONFIG)

@@ -1,4 +1,4 @@
-"""The tracks of `tests.support.training.tiny_study`, in this process."""
+"""Uses the tracks of `tests.support.training.tiny_study` in this process."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,14 +20,14 @@ def made_tracks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def tiny_tracks(made_tracks: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder of the tracks, which this process takes as the shipped ones."""
+    """The folder of the tracks, which this process treats as the shipped ones."""
     use_tracks(made_tracks, monkeypatch)
     yield made_tracks
 
 
 @pytest.fixture
 def own_choices() -> Iterator[None]:
-    """Advantages that a test's plug-ins bring are gone when it has ended."""
+    """Remove advantages that a test's plug-ins registered after the test."""
     before = dict(Advantage.choices)
     yield
     Advantage.choices.clear()

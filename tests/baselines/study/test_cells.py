@@ -1,4 +1,4 @@
-"""Finished cells: they are there or not, are of today or not, and nothing damaged is read."""
+"""Finished cells: whether they exist and are current; damaged ones are not read."""
 
 import shutil
 from dataclasses import replace
@@ -47,7 +47,7 @@ def test_records_that_were_replaced_are_read_again(
 
 
 def test_a_cell_without_facts_is_not_finished(tmp_path: Path, current_track: CurrentTrack) -> None:
-    """They are written last: a kill between the files leaves a cell that is run again."""
+    """This file is written last: after a kill between the files, the cell runs again."""
     found = finish(tmp_path / "results", CELL, current_track, {0})
     found.place.facts.unlink()
     assert read_cell(tmp_path / "results", CELL) is None
@@ -83,7 +83,7 @@ def test_an_outdated_cell_is_neither_used_nor_missing(
     [
         ("grpo", "token-mean", None),
         ("grpo", "seq-mean-token-mean", "recipe grpo has another aggregation now"),
-        # Of a recipe that is not there nothing is known.
+        # Nothing is known of a missing recipe.
         ("another", "seq-mean-token-mean", None),
     ],
 )

@@ -28,7 +28,7 @@ Methods = Mapping[str, Sequence[Collection[int]]]
 def track_results(
     folder: Path, current_track: CurrentTrack, methods: Methods, init: Collection[int]
 ) -> TrackResults:
-    """Each method's seeds with the episodes that they solve; an empty one is not finished."""
+    """Each method's seeds with the episodes they solve; those without any are unfinished."""
     cells, finished = [], []
     for recipe, seeds in methods.items():
         for seed, solved in enumerate(seeds):
@@ -80,12 +80,12 @@ def test_a_method_learns_if_its_gain_is_large_enough(
     assert judge(results, learns=["gspo"], by=gain.low + 0.01).outcome == "not decided"
     none = judge(results, learns=["grpo"])
     assert none.outcome == "not decided"
-    # No gain of that size: the interval ends below it, whatever `by` is.
+    # There is no gain of that size: the interval ends below it, whatever `by` is.
     bare = results.gain("grpo", [PANEL])
     assert bare is not None
     assert judge(results, learns=["grpo"], gain=bare.high - 0.01).outcome == "not decided"
     assert judge(results, learns=["grpo"], gain=bare.high + 0.01).outcome == "contradicted"
-    # The one that gains most is judged, by the gain itself, too.
+    # The method with the largest gain is judged, also by the gain itself.
     both = judge(results, learns=["grpo", "gspo"], gain=0.8)
     assert (both.outcome, both.numbers) == ("reproduced", learns.numbers)
     assert judge(results, learns=["grpo", "gspo"], gain=0.9).outcome == "not decided"
@@ -168,7 +168,7 @@ def test_the_best_among_some_does_not_wait_for_the_others(
 def collapsing(
     folder: Path, current_track: CurrentTrack, counts: dict[str, tuple[int, int]]
 ) -> TrackResults:
-    """Methods with so many seeds of which the first so many collapse."""
+    """Methods with these numbers of seeds and of collapsed ones."""
     finished: list[Finished] = []
     for recipe, (fallen, seeds) in counts.items():
         for seed in range(seeds):
@@ -228,7 +228,7 @@ def test_collapses_of_two_methods_are_held_against_each_other(
         table = [[len(m.collapsed), len(m.runs) - len(m.collapsed)] for m in (one, other)]
         rare = fisher_exact(table, alternative="greater").pvalue <= 1 / 40
         assert (judge(results, collapses=first, holds=second).outcome == "reproduced") == rare
-    # They are told beside a difference, too.
+    # They are also listed next to a difference.
     better = judge(results, better=["cispo_sm", "cispo"]).numbers
     assert (
         "; collapsed: cispo_sm 0 of 4 (0 to 60%); cispo 4 of 4 after update 2, 2, 2, 2 (" in better
@@ -239,7 +239,7 @@ def test_collapses_of_two_methods_are_held_against_each_other(
 def test_a_late_loss_is_told_apart_from_a_collapse(
     tmp_path: Path, current_track: CurrentTrack
 ) -> None:
-    """6, 6 and 2 of eight: the mean of three stays above half of the best, the last does not."""
+    """6, 6 and 2 of eight: the mean of three stays above half of the best; the last does not."""
     finished = [
         finish(tmp_path / "results", Cell("fixed", "grpo", seed), current_track, [0], curve)
         for seed, curve in enumerate((FALLS, (6, 6, 2), (6, 6, 4)))
@@ -247,7 +247,7 @@ def test_a_late_loss_is_told_apart_from_a_collapse(
     results = results_of("fixed", [PANEL], [each.cell for each in finished], finished)
     assert results.methods["grpo"].collapsed == (2,)
     assert results.methods["grpo"].halved == {1: ("mean",)}
-    # With three validations only a collapse itself shows.
+    # Three validations can show only a collapse.
     assert results.methods["grpo"].unknown == 2
     unknown = judge(results, holds="grpo")
     assert unknown.outcome == "not decided"

@@ -32,16 +32,16 @@ from tests.support.training.tiny_study import MIXED
 
 EVERY = range(8)
 SECONDS = {"fixed": 5.0, "tuned": 10.0, "math": 5.0, "mixed": 5.0}
-"""Of an update, by track."""
+"""Duration of an update, by track."""
 PANEL = ("sokoban", "builtin")
 Tracks = dict[str, TrackResults]
 
 
 def on_tracks(folder: Path, solved: Mapping[str, Mapping[int, Collection[int]]]) -> Tracks:
-    """GRPO with what its seeds have solved of eight, by track; three seeds are planned on each.
+    """GRPO with the episodes of eight that its seeds solve, by track; each plans three seeds.
 
-    On `mixed` both tasks are solved alike. Of the validations at updates 0, 2 and 4 the curve is
-    2, 4 and 6 of eight.
+    On `mixed`, both tasks are solved equally. The curve has 2, 4 and 6 of eight at the validations
+    at updates 0, 2 and 4.
     """
     found = {}
     for name, seeds in solved.items():
@@ -73,7 +73,7 @@ def compare(found: Tracks, track: str, *others: str, **rule: object) -> tuple[st
 def test_a_method_is_compared_with_itself_on_another_track(
     tmp_path: Path, tiny_tracks: Path
 ) -> None:
-    """All of eight on one track, half of them on the other one: 50 points more."""
+    """All of eight on one track, half of them on the other: 50 points more."""
     found = on_tracks(
         tmp_path,
         {"fixed": dict.fromkeys(range(3), EVERY), "tuned": dict.fromkeys(range(3), range(4))},
@@ -83,7 +83,7 @@ def test_a_method_is_compared_with_itself_on_another_track(
     assert margin.value == 0.5
     assert compare(found, "fixed", "tuned") == ("reproduced", f"grpo: {points(margin)}")
     assert compare(found, "tuned", "fixed")[0] == "contradicted"
-    # Below 0, and on both sides of what is allowed.
+    # Below 0, and on both sides of the allowed limit.
     outcome, numbers = compare(found, "tuned", "fixed", above=-0.6)
     assert outcome == "not decided"
     assert numbers.endswith("; a loss, of which it is open whether it is smaller than claimed")
@@ -93,7 +93,7 @@ def test_a_method_is_compared_with_itself_on_another_track(
 
 
 def collapsing(folder: Path, counts: Mapping[str, Mapping[str, tuple[int, int]]]) -> Tracks:
-    """So many of a method's runs collapsed, by track and recipe."""
+    """The number of a method's runs that collapsed, by track and recipe."""
     found = {}
     for name, methods in counts.items():
         cells = [
@@ -110,7 +110,7 @@ def collapsing(folder: Path, counts: Mapping[str, Mapping[str, tuple[int, int]]]
 
 
 def test_collapses_on_several_tracks_decide_together(tmp_path: Path, tiny_tracks: Path) -> None:
-    """Three of three on a track happen 1 time in 20, on two tracks 1 time in 400."""
+    """Three of three on one track happen 1 time in 20, on two tracks 1 time in 400."""
     all_or_none = {"cispo": (3, 3), "cispo_sm": (0, 3)}
     found = collapsing(tmp_path, {"fixed": all_or_none, "tuned": all_or_none})
     rule = {"claim": "So.", "track": "fixed", "collapses": "cispo", "holds": "cispo_sm"}
@@ -198,7 +198,7 @@ def test_tracks_whose_runs_show_only_collapses_are_counted_apart(
 def test_the_stratified_chance_is_that_of_all_ways_to_deal_the_collapses(
     tracks: Sequence[tuple[int, int, int, int]],
 ) -> None:
-    """Counted one by one: which runs of each track are the collapsed ones."""
+    """Compared with an enumeration of all choices of collapsed runs on each track."""
     ways = []
     for collapsed, runs, other_collapsed, other_runs in tracks:
         dealt = combinations(range(runs + other_runs), collapsed + other_collapsed)
@@ -218,7 +218,7 @@ def test_at_equal_seconds_a_slower_track_is_behind(tmp_path: Path, tiny_tracks: 
     assert (equal[0], equal[1].value) == (20, 0.25)
     said = compare(found, "fixed", "tuned", at="seconds")[1]
     assert said == f"grpo after 20 s: {points(equal[1])}"
-    # Runs that waited for a core say nothing about seconds.
+    # Seconds are not comparable if runs waited for a core.
     found["tuned"].methods["grpo"].runs[0].facts.cpu_seconds["train"] = 5.0
     outcome, said = compare(found, "fixed", "tuned", at="seconds")
     assert outcome == "not decided"
@@ -270,7 +270,7 @@ def test_one_policy_for_all_is_compared_with_one_for_each(
     assert rows[0].startswith("| sokoban | - | 50.0 [")
     assert rows[2].endswith(f" | {points_text(mean)} |")
     assert list(beside_other_tracks(found["fixed"], found, [])) == []
-    # Nobody has played TIR Math alone: no mean.
+    # No run plays TIR Math alone, so there is no mean.
     assert across_tracks("grpo", found["mixed"], alone[:1], panels) is None
     outcome, numbers = compare(found, "mixed", "fixed")
     assert outcome == "not decided"
@@ -280,7 +280,7 @@ def test_one_policy_for_all_is_compared_with_one_for_each(
 def test_tasks_that_were_trained_apart_have_seeds_of_their_own(
     tmp_path: Path, tiny_tracks: Path
 ) -> None:
-    """Which seed of Sokoban has the number of which one of TIR Math says nothing."""
+    """Seeds of Sokoban and TIR Math with equal numbers are not paired."""
     solved: dict[int, Sequence[int]] = {0: range(2), 1: range(6)}
     found, turned = (
         on_tracks(
@@ -300,7 +300,7 @@ def test_tasks_that_were_trained_apart_have_seeds_of_their_own(
     assert sides is not None and other is not None
     assert [side.success.value for side in sides] == [0.5, 0.5]
     assert mean_success(sides) == mean_success(other)
-    # All seeds count, however many each has.
+    # All seeds count, even if their numbers differ.
     apart = on_tracks(tmp_path / "apart", {"fixed": {0: EVERY}, "math": {1: EVERY, 2: [0]}})
     sides = sides_on("grpo", list(apart.values()), panels)
     assert sides is not None

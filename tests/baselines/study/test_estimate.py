@@ -1,4 +1,4 @@
-"""What is left of a study, from cells with invented costs."""
+"""The remaining cost of a study, from cells with invented costs."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def test_what_is_left_is_estimated_from_what_was_measured(
     inits = estimate([init_cell("fixed")], [], current_tracks, {})
     assert inits.text(1) == "only inits are left to be played, which takes minutes"
     done = finish(tmp_path / "results", cells[0], current_tracks["fixed"], [0], cpu=60)
-    # GRPO a minute; SAMPO, never measured, twice as long.
+    # GRPO takes a minute; SAMPO, never measured, twice as long.
     left = estimate(cells[1:4], [done], current_tracks, {})
     assert left.cpu_seconds == 60 + 120 + 120
     assert left.text(2) == "about 5 min of CPU time left, 2 min at 2 jobs"

@@ -1,4 +1,4 @@
-"""Runs that cannot be begun or end with an error, beside others."""
+"""Runs that fail to start or end with an error, next to others."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Learning rates of a study: tuning runs that are left, and the file of what they found."""
+"""Learning rates of a study: remaining tuning runs, and the file of their results."""
 
 from pathlib import Path
 
@@ -25,14 +25,14 @@ SAMPO = Cell("tuned", "sampo", 0)
 
 @pytest.fixture
 def setting(tmp_path: Path, tiny_tracks: Path) -> StudySetting:
-    """Of the track `tuned`: one update at each of 3e-4 and 1e-3, on seed 1000."""
+    """The setting for track `tuned`: one update at each of 3e-4 and 1e-3, with seed 1000."""
     del tiny_tracks
     tracks = current_tracks_of([GRPO, SAMPO], "study.yaml")
     return StudySetting(tracks, tmp_path / "runs", tmp_path / "results", 1, ("no",))
 
 
 def finish_trials(setting: StudySetting, cell: Cell, success: dict[float, float]) -> None:
-    """Logs of tuning runs whose rollouts have this success."""
+    """Write logs of tuning runs whose rollouts have this success rate."""
     track, custom = setting.current_tracks[cell.track].track, setting.custom
     rule, recipe = track.learning_rate, cell.recipe
     assert isinstance(rule, RateGrid)
@@ -61,7 +61,7 @@ def test_short_trainings_that_are_finished_are_not_made_again(setting: StudySett
     assert tuning_commands(GRPO, setting) == [second]
     with pytest.raises(UserError, match=r"the tuning run in .*0\.001 is incomplete"):
         keep_rate(GRPO, setting)
-    # The other seeds find them, too.
+    # The other seeds find them as well.
     share_tuning(SECOND, setting)
     place = setting.folder(SECOND) / "tuning" / "0.001"
     assert tuning_commands(SECOND, setting) == [[*second[:-1], str(place)]]
@@ -72,7 +72,7 @@ def test_rates_are_kept_beside_those_of_other_recipes(setting: StudySetting) -> 
     for cell, success in ((GRPO, {3e-4: 0.5, 1e-3: 0.5}), (SAMPO, {3e-4: 0.2, 1e-3: 0.3})):
         finish_trials(setting, cell, success)
         keep_rate(cell, setting)
-    # Of equals the lower one.
+    # The lower of two equal rates wins.
     assert known_rate(GRPO, setting) == 3e-4
     assert known_rate(SAMPO, setting) == 1e-3
     track = setting.current_tracks["tuned"].track
@@ -110,7 +110,7 @@ def test_a_custom_recipe_is_tuned_with_its_code_and_again_with_other_code(
     given = ["--recipe", str(tmp_path / "ranked.yaml"), "--plugin", str(code)]
     first, _ = tuning_commands(cell, setting)
     assert first[:8] == ["train", "--track", "tuned", *given, "--seed"]
-    # What is shipped is trained without the code.
+    # Shipped recipes train without the plug-in.
     assert "--plugin" not in tuning_commands(GRPO, setting)[0]
     finish_trials(setting, cell, {3e-4: 0.2})
     assert known_rate(cell, setting) is None
@@ -118,7 +118,7 @@ def test_a_custom_recipe_is_tuned_with_its_code_and_again_with_other_code(
     keep_rate(cell, setting)
     assert known_rate(cell, setting) == 1e-3
     assert not (tmp_path / "results").exists()
-    # Other code has folders of its own, and is tuned again in these.
+    # Changed code gets its own folders, and is tuned again there.
     other = as_it_is_now(f"{named}\n# Another version.\n")
     assert known_rate(cell, other) is None
     assert other.folder(cell) != setting.folder(cell)

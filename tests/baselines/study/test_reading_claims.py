@@ -1,4 +1,4 @@
-"""Files of claims: what in them is a mistake, and how it is said."""
+"""Files of claims: mistakes in them, and their error messages."""
 
 from pathlib import Path
 

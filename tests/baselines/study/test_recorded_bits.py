@@ -1,4 +1,4 @@
-"""Trainings that were recorded with earlier code come out the same with this code, to the bit."""
+"""This code reproduces training runs recorded with earlier code, bit for bit."""
 
 import subprocess
 import sys
@@ -35,7 +35,7 @@ def test_the_first_update_of_a_recorded_training_is_made_again(cell: Cell, tmp_p
     if not cpu_name().startswith(f"{processor}, "):
         pytest.skip(f"bits depend on the processor; this one was {there}")
     words = ["--track", cell.track, "--recipe", cell.recipe, "--seed", str(cell.seed)]
-    # What comes later does not change it.
+    # Later updates do not change the first one.
     settings = ["--set", "optimization.updates=1", "--set", "validation.every=null"]
     subprocess.run(
         [sys.executable, "-m", "benchmark.cli", "train", *words, *settings, "--out", str(tmp_path)],

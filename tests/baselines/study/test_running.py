@@ -1,7 +1,7 @@
-"""A study as it is run: real processes, killed, resumed, failing. Every start takes seconds.
+"""Runs studies with real processes: killed, resumed, failing. Every start takes seconds.
 
-`STUDY_KILLS=20` kills it as often; from ten kills on it is a study of two recipes, so that there is
-enough to do.
+`STUDY_KILLS=20` kills it 20 times; with ten kills or more the study has two recipes, so that there
+is enough to do.
 """
 
 import json
@@ -31,7 +31,7 @@ from tests.support.training.tiny_study import command, make_tracks, use_tracks
 
 KILLS = int(os.environ.get("STUDY_KILLS", "1"))
 PATIENCE = 900.0
-"""Seconds that a study on a busy machine may take."""
+"""Maximum seconds for a study on a busy machine."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 def begin(
     folder: Path, name: str, *options: str, study: str = "study.yaml"
 ) -> "subprocess.Popen[str]":
-    """Begin or go on with a study whose runs and results have a name."""
+    """Start or continue a study with named folders for its runs and results."""
     places = ["--out", str(folder / name / "runs"), "--results", str(folder / name / "results")]
     words = ["study", "run", str(folder / study), *places, *options]
     return subprocess.Popen(
@@ -53,10 +53,10 @@ def end(process: "subprocess.Popen[str]") -> str:
 
 
 def lines_written(folder: Path) -> int:
-    """Lines of all logs and records of a study's runs."""
+    """Total lines in all logs and records of a study's runs."""
     lines = 0
     for path in (*folder.rglob("training_log.jsonl"), *folder.rglob("episodes.jsonl")):
-        # A run that was killed before its first checkpoint sets its log aside and begins again.
+        # A run killed before its first checkpoint sets its log aside and starts over.
         with suppress(FileNotFoundError):
             lines += path.read_bytes().count(b"\n")
     return lines
@@ -65,10 +65,10 @@ def lines_written(folder: Path) -> int:
 def kill_after_progress(
     process: "subprocess.Popen[str]", runs: Path, best: int, rng: random.Random
 ) -> int | None:
-    """Kill a study once its runs have written more lines than ever, and a little more.
+    """Kill a study shortly after its runs have written more lines than ever before.
 
     Returns:
-        The lines that were there; None if the study has ended first.
+        Number of lines at that time; None if the study ended first.
     """
     wanted, deadline = best + rng.randint(1, 2), time.monotonic() + PATIENCE
     while process.poll() is None:
@@ -94,13 +94,14 @@ RECIPES = ["grpo", "gspo"] if KILLS >= 10 else ["grpo"]
 TUNED = f"tracks: [tuned], recipes: {RECIPES}"
 FAILING, CUSTOM = Cell("fixed", "grpo", 0), Cell("fixed", "ranked", 0)
 RUNS = 4 + 2 * len(RECIPES)
-"""With the failing run and the custom one: two inits, and two seeds of every recipe."""
+"""Including the failing run and the custom one: two inits, and two seeds of every recipe."""
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tracks, a study of one seed, and one of two seeds whose first training fails, with a
-    method of its own.
+    """The tracks, and two studies.
+
+    One has one seed; the other has two seeds, its own method, and a first training run that fails.
     """
     folder = tmp_path_factory.mktemp("studies")
     make_tracks(folder)
@@ -119,8 +120,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(folder: Path) -> tuple[int, str]:
-    """Exit code and output of the study with the failing run, which nobody has killed."""
-    # A folder where the failing run's log should be.
+    """Exit code and output of the study with the failing run, without any kill."""
+    # A folder in place of the failing run's log.
     (run_of(folder) / "training_log.jsonl").mkdir(parents=True)
     process = begin(folder, "whole", "--jobs", "2", study="failing.yaml")
     said = end(process)
@@ -144,7 +145,7 @@ def test_a_failing_run_is_reported_and_the_rest_goes_on(
     cells = [read_cell(results, cell) for cell in tuned]
     assert all(cells)
     assert all(cell.facts.later_commits == () for cell in cells if cell)
-    # The tuning runs were made once for both seeds, and their cost is not that of a run.
+    # Both seeds share the tuning runs, whose cost is not included in a run's.
     costs = [cell.facts.cpu_seconds.get("tune", 0.0) for cell in cells if cell]
     assert sum(cost > 1 for cost in costs) == len(RECIPES)
     (line,) = (line for line in said.splitlines() if line.startswith("fixed grpo seed 0 failed: "))
@@ -207,7 +208,7 @@ def test_a_study_that_is_stopped_and_killed_ends_with_the_logs_of_one_that_was_n
         assert other is not None
         assert one.facts.weights == other.facts.weights
         assert one.facts.commit == other.facts.commit
-        # Not the bytes: a resumed evaluation plays in other batches, whose last bits differ.
+        # Not the bytes: a resumed evaluation uses other batches, which changes the last bits.
         assert read_plays(one) == read_plays(other)
         if one.log is not None:
             assert content(one) == content(other)
@@ -223,7 +224,7 @@ def test_a_study_that_is_stopped_and_killed_ends_with_the_logs_of_one_that_was_n
 
 
 def stop_at_the_first_line(folder: Path) -> int:
-    """Begin a study and ask it to end, which leaves no process; the lines that are written then."""
+    """Start a study and stop it, which leaves no process; returns the number of lines written."""
     process = begin(folder, "killed")
     runs = folder / "killed" / "runs"
     deadline = time.monotonic() + PATIENCE

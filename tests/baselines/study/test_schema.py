@@ -1,4 +1,4 @@
-"""The study file: its order, and what is refused before anything runs."""
+"""The study file: its order, and what is rejected before anything runs."""
 
 import math
 import re
@@ -45,7 +45,7 @@ def test_one_seed_of_every_cell_comes_before_the_second_of_any() -> None:
         Cell("u", "gspo", 1),
         Cell("t", "gspo", 7),
         Cell("u", "gspo", 7),
-        # Seed 1 of grpo is there already.
+        # Seed 1 of grpo is already finished.
         Cell("t", "ppo", 1),
         Cell("t", "grpo", 2),
         Cell("t", "ppo", 2),
@@ -73,7 +73,7 @@ def test_the_shipped_study_and_its_claims_can_be_run() -> None:
             planned = sum((cell.track, cell.recipe) == (claim.track, recipe) for cell in cells)
             assert planned >= claim.least_seeds, claim
         if claim.holds is not None:
-            # Runs with fewer validations never show that they have not collapsed.
+            # Runs with fewer validations can never show that they have not collapsed.
             for track in claim.tracks:
                 settings = load_track(track).settings
                 updates, every = (
@@ -82,8 +82,8 @@ def test_the_shipped_study_and_its_claims_can_be_run() -> None:
                 )
                 assert math.ceil(updates / every) + 1 > WINDOW, claim
     # 13 recipes on two tracks, three seeds, two more of five of them; then the other blocks, and
-    # what AgentRL says of the stress track, a fourth seed of SAPO, SAPO_SM and GRPO_SM, and a sixth
-    # of GSPO and SAMPO.
+    # those of AgentRL's claim on the stress track, a fourth seed of SAPO, SAPO_SM and GRPO_SM, and
+    # a sixth of GSPO and SAMPO.
     stress = 13 * 3 + 5 * 2 + 4 * 3 + 3 + 3 + 2
     assert sum(cell.track == "sokoban-standard" for cell in cells) == 13 * 3 + 5 * 2 + 4 * 3
     assert sum(cell.track == "sokoban-stress" for cell in cells) == stress

@@ -1,4 +1,4 @@
-"""Runs on GPUs of their own, and how they are stopped; the commands are stand-ins for `train`."""
+"""Runs on separate GPUs, and how they stop; the commands are stand-ins for `train`."""
 
 import shlex
 import signal
@@ -39,13 +39,13 @@ EIGHT = tuple("01234567")
 def made(
     folder: Path, cells: Sequence[Cell], command: str, gpus: GpuSlots, jobs: int
 ) -> tuple[StudySetting, dict[str, str]]:
-    """Try to make cells by a command that always fails; the setting, and why each failed."""
+    """Run cells with a command that always fails; returns the setting, and why each failed."""
     setting = failing_setting(folder, cells, command, gpus, jobs)
     return setting, failures(cells, setting)
 
 
 def gpus_of(setting: StudySetting, cells: Sequence[Cell]) -> list[str]:
-    """The GPUs that each run has seen."""
+    """The GPUs visible to each run."""
     said = [(setting.folder(cell) / OUTPUT).read_text("utf-8") for cell in cells]
     return [text.split()[0] for text in said]
 
@@ -68,7 +68,7 @@ def test_gpus_on_which_runs_fail_do_not_get_all_of_them(
     setting, why = made(tmp_path, cells, f"{WRITES}\n{broken}", deal_gpus(2, 1, None, EIGHT), 2)
     assert len(why) == len(cells)
     used = gpus_of(setting, cells)
-    # After two failures the first GPU waits, until the other one is no better.
+    # After two failures the first GPU is not used, until the other one fails as often.
     assert used[0] == used[2] == "0"
     assert used[1] == used[3] == "1"
     assert "2 runs in a row failed on GPU 0: it is not used while runs on others" in caplog.text
@@ -163,7 +163,7 @@ def begin(tmp_path: Path, request: pytest.FixtureRequest) -> "Iterator[subproces
     """A study whose run needs some seconds for its checkpoint, as soon as that run has begun."""
     seconds, gpus, *prefix = request.param
     make_tracks(tmp_path)
-    # The tests themselves may run under nohup.
+    # The tests may themselves run under nohup.
     start = ["env", "--default-signal=HUP", *prefix, sys.executable, "-c", STUDY]
     words = [*start, str(tmp_path), str(seconds), str(gpus)]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)

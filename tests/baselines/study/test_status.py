@@ -1,4 +1,4 @@
-"""The status of a study some of whose data is not here."""
+"""The status of a study of which some data is missing here."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the README of the tracks says of all finished runs, and no page computes."""
+"""Statements in the tracks' README about all finished runs that no page computes."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ REPOSITORY = BASELINES.parent
 
 
 def beside_the_clone(task: str) -> Mapping[Cell, Interval]:
-    """Finished runs on a task's `standard` track minus the clone of its first player."""
+    """Finished runs on a task's `standard` track, minus the clone of its first player."""
     (checkpoint,) = read_accepted(REPOSITORY / f"submissions/20261121_tiny-{task}").checkpoints
     (run,) = checkpoint.runs
     clone = {record.episode: record.solved for record in run.records}

@@ -1,4 +1,4 @@
-"""Tracks are pinned, say every setting, and give a recipe its configuration."""
+"""Tracks are pinned, state every setting, and determine a recipe's configuration."""
 
 import math
 import re
@@ -39,12 +39,12 @@ SWEEP = {
     "x3-kl": (1.5e-4, 0.01),
     "x10-kl": (5e-4, 0.01),
 }
-"""Learning rate and coefficient of KL; x10 without KL is `sokoban-stress` itself."""
+"""Learning rate and KL coefficient; x10 without KL is `sokoban-stress` itself."""
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A registry of its own with the track `small`."""
+    """A separate registry with the track `small`."""
     monkeypatch.setattr(tracks, "TRACKS", tmp_path)
     monkeypatch.setattr(tracks, "RESULTS", tmp_path / "results")
     write(tmp_path)
@@ -73,7 +73,7 @@ def test_every_task_has_a_standard_a_stress_and_a_paper_track() -> None:
 
 
 def test_one_policy_for_all_tasks_plays_as_much_as_four_specialists() -> None:
-    """The same init and settings but for what a task has of its own, and the same episodes."""
+    """The init and the settings are equal except task-specific ones, and so are the episodes."""
     whole = load_track("all-standard")
     rollout = whole.settings["rollout"]
     for task in TASKS:
@@ -121,7 +121,7 @@ def test_a_track_that_varies_another_is_pinned_as_a_whole(folder: Path) -> None:
     track = load_track("varied")
     assert track.learning_rate == FixedRate(fixed=0.5)
     assert track.settings == load_track("small").settings
-    # The same in one file has the same hash; another base has another one.
+    # The same content in one file has the same hash; another base has a different one.
     (folder / "whole.yaml").write_text(
         yaml.safe_dump({**small_track(), "learning_rate": {"fixed": 0.5}})
     )
@@ -189,12 +189,12 @@ def test_paper_tracks_are_the_scale_paper(task: str, recipe: str) -> None:
     track = load_track(f"paper-{task}")
     found = resolve_on_track(track, recipe, 1e-6).model_dump()
     expected = resolve(recipe, "paper", [task]).model_dump()
-    # A track says what a scale leaves to the task. What the scale has gained since is not in it.
+    # A track states what a scale leaves to the task, but not settings added to the scale later.
     for name in ("unit", "format_penalty", "tis_cap"):
         found.pop(name), expected.pop(name)
     for name in ("micro_batch_tokens", "skip_empty"):
         found["optimization"].pop(name, None), expected["optimization"].pop(name)
-    # Tracks are older than masks of void episodes, and never change.
+    # Tracks predate the masking of void episodes, and never change.
     found.pop("void_episodes", None), expected.pop("void_episodes", None)
     for part, name in (("rollout", "max_turns"), ("validation", "panel")):
         assert found[part].pop(name) is not None

@@ -1,4 +1,4 @@
-"""The learning rate of a track's grid: which tuning runs, how they are judged, which wins."""
+"""The learning rate of a track's grid: its tuning runs, how they are judged, and which wins."""
 
 import json
 from dataclasses import replace
@@ -57,7 +57,7 @@ def test_the_short_trainings_differ_in_their_rate_and_see_no_panel(run: Training
         Path("shared/0.0003"),
         Path("shared/0.001"),
     ]
-    # They are the same for every seed.
+    # The tuning runs are the same for every seed.
     other = tuning_runs(replace(run, seed=8), RULE)
     assert [each.sha256 for each in other.values()] == [each.sha256 for each in found.values()]
 
@@ -77,7 +77,7 @@ def test_the_last_rollouts_are_judged(run: TrainingRun) -> None:
 
 
 def test_a_rate_whose_steps_are_not_finite_solves_nothing(run: TrainingRun) -> None:
-    """A training that was only interrupted, however low its success, goes on instead."""
+    """An interrupted training run, however low its success rate, continues instead."""
     trial = tuning_runs(run, RULE)[0.001]
     log_of(trial, [0.5, 0.0])
     assert tuning_success(trial, RULE) is None

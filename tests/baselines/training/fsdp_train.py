@@ -1,9 +1,9 @@
-"""The command line as several processes under accelerate's FSDP2; run by all of them at once.
+"""The command line in several processes under accelerate's FSDP2; run by all of them at once.
 
 python fsdp_train.py ARGUMENT...
 
-accelerate shards on several GPUs only. Telling its state that it is on them is all that a CPU needs
-to take the very path: the collectives then go over gloo.
+accelerate shards only on several GPUs. A CPU takes the same path if accelerate's state says that
+there are GPUs: the collectives then use gloo.
 """
 
 import sys

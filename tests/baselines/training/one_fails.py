@@ -1,4 +1,4 @@
-"""A run of several processes one of which ends badly while the others wait for it.
+"""A run of several processes, one of which fails while the others wait for it.
 
 python one_fails.py error|all|vanish|unseen|wait|stop0|stop1|leaves|cancelled
 
@@ -46,7 +46,7 @@ if __name__ == "__main__":
             if accelerator.process_index == 1:
                 os.kill(os.getpid(), signal.SIGKILL)
             if how == "unseen":
-                # Nothing of Python's reaches them there, as signals of a launcher.
+                # Python code, such as handlers for a launcher's signals, does not run in here.
                 dist.recv(torch.zeros(1), src=2 - accelerator.process_index)
             accelerator.wait_for_everyone()
     except asyncio.CancelledError:

@@ -1,4 +1,4 @@
-"""Checkpoints: what is saved comes back, and there is a whole one at every moment."""
+"""Checkpoints: they restore what was saved, and a complete one exists at every moment."""
 
 import errno
 import json
@@ -53,10 +53,10 @@ def chat() -> Chat:
 
 
 class Training:
-    """A policy and an optimizer with moments of its own, as accelerate saves them.
+    """A policy and an optimizer with its own moments, in the format of accelerate.
 
     Args:
-        width: Of the network; it says how large the files become.
+        width: Width of the network, which determines the size of the files.
     """
 
     def __init__(self, width: int = 8) -> None:
@@ -77,7 +77,7 @@ class Training:
         self.model, self.optimizer = self.accelerator.prepare(model, optimizer)
 
     def step(self) -> None:
-        """Make one optimizer step on random tokens."""
+        """Take one optimizer step on random tokens."""
         ids = torch.randint(64, (2, 8))
         self.accelerator.backward(self.model(input_ids=ids, labels=ids).loss)
         self.optimizer.step()
@@ -88,7 +88,7 @@ class Training:
         return {name: value.clone() for name, value in self.model.state_dict().items()}
 
     def save(self, folder: Path, update: int = 3, **also: Any) -> None:
-        """Replace the last checkpoint."""
+        """Write a checkpoint in place of the last one."""
         state = replace(STATE, update=update)
         save_last(self.accelerator, self.model, chat(), folder, state, **also)
 
@@ -164,7 +164,7 @@ def test_nothing_but_the_checkpoints_is_left(tmp_path: Path) -> None:
 
 @contextmanager
 def files_of_at_most(size: int) -> Iterator[None]:
-    """The system refuses to write larger files, as a full disk refuses all."""
+    """The system refuses to write larger files, like a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -198,7 +198,7 @@ def test_a_failing_disk_leaves_the_old_checkpoint(
     assert line.startswith(f"the checkpoint in {tmp_path} cannot be written: ")
     assert line.endswith("kept: free disk space and run the same command again")
     assert "File too large" in line or "a file could not be written whole" in line
-    # What was begun takes up no room.
+    # The incomplete checkpoint takes up no space.
     assert [path.name for path in tmp_path.iterdir()] == [LAST]
     assert updates(tmp_path) == 1
     other = Training(width)
@@ -249,7 +249,7 @@ def test_an_error_that_is_not_the_disks_is_not_taken_for_one(tmp_path: Path) -> 
 def test_a_crash_between_the_two_renames_is_mended(tmp_path: Path) -> None:
     training = Training()
     training.save(tmp_path, update=1)
-    # The old one is out of the way, the new one not yet in its place.
+    # The old one is moved away, and the new one is not in place yet.
     (tmp_path / LAST).rename(tmp_path / f"{LAST}.old")
     training.save(tmp_path / "elsewhere", update=2)
     (tmp_path / "elsewhere" / LAST).rename(tmp_path / f"{LAST}.new")

@@ -1,4 +1,4 @@
-"""Learners of users' own: what their steps may give, and what they remember over a resume."""
+"""User-defined learners: what their steps may return, and what they restore on a resume."""
 
 import dataclasses
 import json
@@ -26,7 +26,7 @@ ONCE = ("optimization.updates=1", "optimization.mini_batches=1")
 
 
 class Forgetful(Learner):
-    """Baselines are a moving average of returns over updates, from 0."""
+    """Its baselines are a moving average of returns over updates, starting from 0."""
 
     baseline = 0.0
 
@@ -42,7 +42,7 @@ class Forgetful(Learner):
 
 
 class Remembering(Forgetful):
-    """The same, with its average in checkpoints."""
+    """The same, with the average in its checkpoints."""
 
     def state_dict(self) -> Mapping[str, Any]:
         return {"baseline": torch.tensor(self.baseline, dtype=torch.float64)}
@@ -62,7 +62,7 @@ def test_what_a_learner_remembers_survives_a_resume(
         train(tmp_path / "run-killed", "rloo", own, learner=Remembering)
         logged = [json.loads(line) for line in (tmp_path / "run-killed" / LOG).open()]
         assert [without_times(line) for line in logged[1:]] == [*map(without_times, whole)]
-        # The same learner without it starts from 0 again, which is said before it matters, once.
+        # The same learner without it restarts from 0, with a single warning before that matters.
         train(tmp_path / "lost", "rloo", own, kill_at=3, learner=Forgetful)
     said = "the learner Forgetful changes baseline in an update, but no checkpoint holds it"
     assert caplog.text.count(said) == 1
@@ -72,7 +72,7 @@ def test_what_a_learner_remembers_survives_a_resume(
 
 
 class Unsaveable(Learner):
-    """Remembers code."""
+    """Has a class in its state."""
 
     def state_dict(self) -> Mapping[str, Any]:
         return {"rule": Path}
@@ -120,7 +120,7 @@ def test_a_state_that_is_no_dictionary_is_an_error() -> None:
 
 
 class Endless(Learner):
-    """Advantages that are not numbers."""
+    """Returns advantages that are not numbers."""
 
     def advantages(self, rows: Sequence[Row], values: ModelValues) -> Advantages:
         found = super().advantages(rows, values)

@@ -1,4 +1,4 @@
-"""Warnings of a run that does not learn."""
+"""Warnings about a run that does not learn."""
 
 from pathlib import Path
 

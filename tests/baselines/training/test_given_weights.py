@@ -1,4 +1,4 @@
-"""What the log says of weights that are handed over, and of who waits."""
+"""Log entries about handed-over weights, and about waiting times."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,9 +18,9 @@ async def test_weights_in_bfloat16_are_half_as_much_and_round(tmp_path: Path) ->
     assert found.failure is None and found.weight_sync is not None
     for line in found.updates:
         assert line["weights/gib"] == pytest.approx(found.weight_sync.gib / 2)
-        # The engine's own numbers are float32 all the same: what differs is rounding.
+        # The engine computes in float32 as well, so only rounding differs.
         assert 1e-4 < line["engine/abs_max"] < 0.5
         assert line["speed/tflops"] > 0 and "speed/mfu" not in line
-        # While the trainer learns, nobody asks the engine.
+        # The engine is idle while the trainer learns.
         learning = line["seconds/update"] + line["seconds/reference"] + line["seconds/weights"]
         assert learning <= line["seconds/engine_idle"] + 0.01 < line["seconds/total"] + 0.02

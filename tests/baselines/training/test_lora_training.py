@@ -1,4 +1,4 @@
-"""Runs that train low-rank updates: what is trained, kept, resumed, and given to engines."""
+"""LoRA training runs: what is trained, saved, resumed, and sent to engines."""
 
 import asyncio
 import json
@@ -60,7 +60,7 @@ def test_the_engine_has_what_was_trained(trained: Path) -> None:
     assert updates[0]["kl_init/mean"] < 1e-9
     assert updates[2]["kl_init/mean"] > 1e-6
     for line in updates:
-        # Merged weights and two products add up the same numbers in another order.
+        # Merged weights and separate products sum the same numbers in a different order.
         assert line["engine/abs_max"] < 1e-4
 
 
@@ -99,18 +99,18 @@ def test_a_resumed_run_is_the_whole_one(trained: Path, tmp_path: Path) -> None:
 
 def test_bf16_with_recomputed_activations_starts_at_the_init(tmp_path: Path) -> None:
     own = (BF16, "optimization.gradient_checkpointing=true", "entropy_coef=0.01")
-    # accelerate's state is that of the process, and has a precision.
+    # accelerate's state is global to the process and includes the precision.
     AcceleratorState._reset_state(reset_partial_state=True)
     first = train(tmp_path / "run", *own, "optimization.updates=1")[0]
     AcceleratorState._reset_state(reset_partial_state=True)
-    # On a CPU with matrix units products in bf16 depend on the shape of the batch.
+    # On a CPU with matrix units, bf16 products depend on the batch's shape.
     file = Path("/proc/cpuinfo")
     units = file.is_file() and "amx_bf16" in file.read_text().split()
     assert first["kl_init/mean"] <= (1e-6 if units else 0.0) and first["policy/grad_norm"] > 0
 
 
 class Narrow(TransformersEngine):
-    """Holds weights in bfloat16, and keeps what it is given."""
+    """Stores weights in bfloat16, and keeps all weights it receives."""
 
     given: ClassVar[list[dict[str, torch.Tensor]]] = []
 
@@ -123,7 +123,7 @@ class Narrow(TransformersEngine):
 
 
 def test_updates_are_not_rounded_away_by_engines_that_hold_bfloat16(tmp_path: Path) -> None:
-    """The policy's engine and that of the older policy, which is brought up to date, too."""
+    """The policy's engine and that of the older policy, which is also kept up to date."""
     own = ("optimization.lora.rank=4", "optimization.updates=2", "checkpoint_every=10")
     older = ("sampling.cross_policy.refresh_every=2", "sampling.dynamic=null")
     Narrow.given.clear()
@@ -136,7 +136,8 @@ def test_updates_are_not_rounded_away_by_engines_that_hold_bfloat16(tmp_path: Pa
         found = weights[layer]
         assert found.dtype == torch.bfloat16
         assert 0.1 < (found != nearest).float().mean() < 0.9
-        # Rounded at random, their mean is right: each draw is off by 2^-9 of a number at most.
+        # With stochastic rounding the mean is right: each draw is off by at most 2^-9 of the
+        # number.
         error = (found.float() - merged).mean().abs()
         assert error < merged.abs().mean() * 2**-8 * 5 / merged.numel() ** 0.5
     assert len(Narrow.given) == 4  # twice for the policy and after the init, once for the older

@@ -1,4 +1,4 @@
-"""What a run is said to need: sums by hand, and a micro-batch that is measured on fake tensors."""
+"""Memory estimates for a run: sums by hand, and a micro-batch measured on fake tensors."""
 
 import copy
 from dataclasses import replace
@@ -30,7 +30,7 @@ def qwen3(hidden: int, wide: int, layers: int, heads: int) -> Qwen3Config:
 
 SMALL = qwen3(256, 512, 6, 8)
 LARGE = qwen3(2560, 9728, 36, 32)
-"""Qwen3-4B: 4.02 billion parameters, 3.63 billion of them in matrices of its layers."""
+"""Qwen3-4B: 4.02 billion parameters, 3.63 billion of them in the matrices of its layers."""
 
 
 @pytest.mark.slow
@@ -66,7 +66,7 @@ def test_qwen3_4b_on_one_gpu_and_on_eight() -> None:
     parameters = 4_022_468_096
     assert alone.parts["weights"] == alone.parts["gradients"] == 4 * parameters / GIB
     assert alone.parts["moments"] == 8 * parameters / GIB
-    # 141 GB are 131 GiB; vLLM gets three tenths of them.
+    # 141 GB are 131 GiB; vLLM takes three tenths.
     assert alone.peak + 0.3 * 131 < 131
     assert alone.peak == pytest.approx(
         sum(alone.parts[n] for n in ("weights", "gradients", "moments", "reference"))
@@ -77,11 +77,11 @@ def test_qwen3_4b_on_one_gpu_and_on_eight() -> None:
     eight = estimate_memory(LARGE, config, six, LONGEST, sent=2)
     assert eight.parts["weights"] == pytest.approx(alone.parts["weights"] / 6)
     beside = estimate_memory(LARGE, config, replace(six, everywhere=True), LONGEST, sent=2)
-    # An engine in each process gets all weights in bfloat16.
+    # An engine in each process takes all weights in bfloat16.
     assert beside.phases["weight sync"] - eight.phases["weight sync"] == pytest.approx(
         2 * parameters / GIB
     )
-    # The main process has them all before NCCL sends them, from two buffers of 1 GiB.
+    # The main process gathers all weights before NCCL sends them, in two buffers of 1 GiB.
     gathers = estimate_memory(LARGE, config, six, LONGEST, sent=2, gathers=True)
     assert gathers.phases["weight sync"] == pytest.approx(beside.phases["weight sync"] + 2)
     # Float32 takes twice as much.
@@ -89,10 +89,10 @@ def test_qwen3_4b_on_one_gpu_and_on_eight() -> None:
     assert wide.phases["weight sync"] - beside.phases["weight sync"] == pytest.approx(
         2 * parameters / GIB
     )
-    # A layer's gradients in bfloat16, and the buffer in float32 in which they are summed.
+    # A layer's gradients in bfloat16, and the float32 buffer in which they are summed.
     layer = (parameters - 151_936 * 2560 - 2560) // 36
     assert eight.parts["reduced"] == pytest.approx(6 * layer / GIB)
-    # Sharded weights are bfloat16 where they are whole, and so is the stream between layers.
+    # Unsharded copies of the weights are in bfloat16, and so is the residual stream.
     assert eight.peak < 0.5 * 74.5
     lora = estimate_memory(
         LARGE,
@@ -130,7 +130,7 @@ def test_a_frozen_image_side_needs_no_gradients() -> None:
         found = estimate_memory(model, config, Layout(), 16)
         assert found.parameters == 740_832
         sizes.append({name: size * GIB / 4 for name, size in found.parts.items()})
-    # Patches, their positions, a layer with attention, and what makes tokens of them.
+    # Patch embedding, positions, a layer with attention, and the merger into tokens.
     embed, positions = 3 * 32 * 32 * 64 + 64, 144 * 64
     layer = 4 * 64 + (192 + 64) * (64 + 1) + 128 * (64 + 1) + 64 * (128 + 1)
     merger = 2 * 64 + 256 * (256 + 1) + 96 * (256 + 1)
@@ -146,7 +146,7 @@ def test_engines_of_transformers_have_models_of_their_own() -> None:
     bare = estimate_memory(SMALL, config, Layout(), 64)
     models = EngineModels(count=2, size=2, rows=10)
     beside = estimate_memory(SMALL, config, Layout(models=models), 64)
-    # Weights, and keys and values of 6 layers with 8 heads of 128, for 10 rows of 1,024 and 64.
+    # Weights, and the KV cache of 6 layers with 8 heads of 128, for 10 rows of 1,024 and 64.
     each = 2 * (bare.parameters + 2 * 6 * 8 * 128 * 10 * (1024 + 64))
     assert beside.parts["engines"] == pytest.approx(2 * each / GIB)
     for phase in bare.phases:
@@ -158,7 +158,7 @@ def test_a_share_for_vllm_must_hold_weights_and_a_row() -> None:
     config = resolve("grpo", "tiny", ["sokoban"])
     assert estimate_memory(SMALL, config, Layout(), 64, sent=2).engine == 0
     beside = estimate_memory(SMALL, config, Layout(share=0.4), 64, sent=2)
-    # Keys and values of 6 layers with 8 heads of 128, for a row of 1,024 and 64.
+    # KV cache of 6 layers with 8 heads of 128, for a row of 1,024 and 64.
     row = 2 * 6 * 8 * 128 * (1024 + 64)
     assert beside.engine == 2 * (beside.parameters + row) / GIB
     assert f"of which it needs {beside.engine:.2f} or more" in beside.text()
@@ -190,7 +190,7 @@ def test_the_older_policy_is_kept_whole() -> None:
     )
     whole = 4 * plain.parameters / GIB
     assert crossing.phases["playing"] - plain.phases["playing"] == pytest.approx(whole)
-    # While it is replaced there are two of them.
+    # Two copies exist while one replaces the other.
     assert crossing.phases["weight sync"] - plain.phases["weight sync"] == pytest.approx(2 * whole)
 
 

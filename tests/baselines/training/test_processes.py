@@ -1,4 +1,4 @@
-"""Processes that start as the user thinks, end together, and stop where a run can go on."""
+"""Processes start as the user intends, end together, and stop where a run can resume."""
 
 import json
 import os
@@ -55,7 +55,7 @@ def test_an_error_of_one_process_ends_all_with_one_message(
 def test_processes_that_wait_for_each_other_end_when_another_one_is_killed() -> None:
     ranks = one_fails("unseen", count=3)
     first, killed, last = (rank.code for rank in ranks)
-    # One of the others may end first, which the connection between them then tells the last one.
+    # One of the others may end first; the last one then notices by the lost connection.
     assert killed == -signal.SIGKILL, ranks
     assert {first, last} <= {FAILED_ELSEWHERE, 1}, ranks
 
@@ -112,7 +112,7 @@ def test_a_launcher_that_is_asked_to_end_shows_no_traceback() -> None:
     launcher.terminate()
     _, said = launcher.communicate(timeout=120)
     assert launcher.returncode == 128 + signal.SIGTERM
-    # One notice of torch's.
+    # A single notice from torch.
     lines = [line for line in said.splitlines() if "arning" not in line]
     assert len(lines) <= 1 and all("shutting down workers" in line for line in lines), said
 
@@ -166,7 +166,7 @@ def test_a_run_that_is_asked_to_end_leaves_a_checkpoint_that_it_goes_on_from(
     assert "stopping, with a checkpoint; to stop at once, ask again" in said
     if asked == signal.SIGINT:
         return
-    # What follows is what would have followed, with a warning if it began with other instructions.
+    # The run continues identically, with a warning if it started with other CPU instructions.
     start, _, rest = log.read_text().partition("\n")
     other = "AVX512" if cpu_name().endswith("AVX2") else "AVX2"
     log.write_text(start.replace(cpu_name(), f"a CPU, {other}") + "\n" + rest)
@@ -178,7 +178,7 @@ def test_a_run_that_is_asked_to_end_leaves_a_checkpoint_that_it_goes_on_from(
     advised = "unless you stop it and set ATEN_CPU_CAPABILITY=avx2" in caplog.text
     assert advised == (other == "AVX2" and devices.lacking("a CPU, AVX2") is None)
     caplog.clear()
-    # Nothing is left to do: nothing is written.
+    # Nothing is left to do, so nothing is written.
     finished = log.read_bytes()
     assert main(more) == 0
     assert log.read_bytes() == finished
@@ -213,8 +213,8 @@ def test_a_run_on_two_threads_says_so_and_is_repeated_on_two(tmp_path: Path) -> 
         return (tmp_path / name / "last/model.safetensors").read_bytes()
 
     said: dict[str, str] = {}
-    # A limit of MKL's does not count. (vLLM in this process leaves a preloaded OpenMP behind, which
-    # reads its number before this program does.)
+    # A limit for MKL does not count. (vLLM in this process leaves a preloaded OpenMP in the
+    # environment, which reads its thread count before this program does.)
     inherited = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     one = {**inherited, devices.THREADS: "1", "MKL_NUM_THREADS": "1"}
     first = weights("two", 1, one, "--threads", "2")

@@ -1,4 +1,4 @@
-"""Runs that are killed, stopped and resumed, on the real engine and world."""
+"""Runs that are killed, stopped and resumed, with the real engine and task."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def begun(trained: Path, tmp_path: Path) -> Path:
-    """A copy of it that may be continued."""
+    """A copy of the run that can be continued."""
     return shutil.copytree(trained, tmp_path / "run")
 
 
@@ -54,7 +54,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(
     assert all(line["policy/grad_norm"] > 0 for line in whole)
     killed = tmp_path / "run-killed"
     rest = train(killed, recipe, own, tasks=tasks)
-    # The checkpoint is of update 2, so that update 3 is made again.
+    # The checkpoint is from update 2, so update 3 is repeated.
     assert [line["update"] for line in rest] == [3, 4]
     logged = [json.loads(line) for line in (killed / LOG).read_text().splitlines()]
     assert [without_times(line) for line in logged[1:]] == [without_times(line) for line in whole]
@@ -79,7 +79,7 @@ def test_a_validation_that_was_stopped_is_made_when_the_run_goes_on(
         found = read_training_log(stopped / LOG)
         assert len(found.updates) == number
         assert [line.update for line in found.validations] == before
-    # What a session leaves that is killed between a validation's line and its checkpoint.
+    # The state after a kill between a validation's line and its checkpoint.
     with TrainingLogWriter(stopped / LOG) as writer:
         played = found.validations[-1].model_dump()
         writer.append({**played, "update": 3, "score": -1.0, "seconds_total": 1e6})
@@ -179,7 +179,7 @@ def test_a_run_that_has_collapsed_stays_stopped(begun: Path) -> None:
 
 
 def test_a_diverged_run_whose_checkpoint_does_not_count_steps_stays_ended(tmp_path: Path) -> None:
-    """As of a version that did not keep the count."""
+    """The checkpoint is from a version that did not store the count."""
     own = (
         "optimization.updates=9",
         "optimization.learning_rate=1e30",

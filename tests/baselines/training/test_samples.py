@@ -1,4 +1,4 @@
-"""What is kept of the texts of a rollout."""
+"""Which texts of a rollout are saved."""
 
 import json
 from dataclasses import replace

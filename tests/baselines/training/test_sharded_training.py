@@ -1,4 +1,4 @@
-"""What `train --gpus N` starts, by accelerate's FSDP2 on CPUs: as one process."""
+"""`train --gpus N`, by accelerate's FSDP2 on CPUs, compared with a single process."""
 
 import os
 from collections.abc import Mapping
@@ -32,12 +32,12 @@ SMALL = (
 
 RECOMPUTED = ("optimization.head_chunk=64", "optimization.gradient_checkpointing=true")
 LORA = ("optimization.lora.rank=4", "optimization.learning_rate=3e-3")
-# One step of rounding in bfloat16 is enough for other draws in a second update.
+# One rounding step in bfloat16 is enough for other samples in a second update.
 BF16 = ("optimization.mixed_precision=bf16", "optimization.updates=1")
 
 
 def launcher_environment(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
-    """What accelerate's launcher sets for the processes of `train --gpus 8`."""
+    """The environment that accelerate's launcher sets for the processes of `train --gpus 8`."""
     plan = plan_gpus(8, None, tuple("01234567"))
     flags = trainer_command(plan, ["train"], [], "CKPT", Path("weights")).words[3:]
     for name in [name for name in os.environ if name.startswith(("FSDP_", "ACCELERATE_"))]:
@@ -58,7 +58,7 @@ def updates(folder: Path) -> list[dict[str, Any]]:
 
 
 def check_same_update(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> None:
-    """The weights differ from each other by far less than from the init."""
+    """Check that the weights differ from each other far less than from the init."""
     init = find_model("tiny-sokoban").path
     assert init is not None
     before = load_file(init / FILE)
@@ -71,7 +71,7 @@ def check_same_update(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor])
 @pytest.mark.parametrize(
     ("recipe", "own", "tolerance"),
     [
-        # As on GPUs: the last layer in chunks, activations recomputed.
+        # As on GPUs: the last layer in chunks, and activation checkpointing.
         ("sampo", [*RECOMPUTED], 1e-4),
         pytest.param("ppo", [], 1e-4),
         pytest.param("sampo", [*RECOMPUTED, *LORA], 1e-4),
@@ -87,7 +87,7 @@ def test_two_sharded_processes_train_as_one(
     sharded = launcher_environment(monkeypatch)
     assert sharded["FSDP_CPU_RAM_EFFICIENT_LOADING"] == "true"
     run_together(SCRIPT, *arguments(two, recipe, *own), environment=sharded)
-    # accelerate's state is that of the process, and has a precision.
+    # accelerate's state is global to the process and includes the precision.
     AcceleratorState._reset_state(reset_partial_state=True)
     assert main(arguments(one, recipe, *own)) == 0
     AcceleratorState._reset_state(reset_partial_state=True)
@@ -105,7 +105,7 @@ def test_two_sharded_processes_train_as_one(
         init = find_model("tiny-sokoban").path
         assert init is not None
         assert check_merged(two / "last", init, 32 / 4) == 7 * 3
-    # The init and its reference are one and the same on every process.
+    # The init and its reference are identical on every process.
     assert updates(two)[0]["kl_init/mean"] < 1e-6
 
 
@@ -155,12 +155,12 @@ def test_every_sharded_process_has_a_vllm_engine(
     run_together(SCRIPT, *beside, environment=sharded)
     log = read_training_log(two / LOG)
     assert log.start.engine["kind"] == "vllm" and len(log.updates) == 2
-    # Each engine has the whole weights, before and after an update.
+    # Each engine has the full weights, before and after an update.
     for line in log.updates:
         assert (line.values["engine/k3"] or 0) < 1e-9
     AcceleratorState._reset_state(reset_partial_state=True)
     assert main([*arguments(one, "grpo", *words), "--engine", "vllm"]) == 0
-    # Which process plays an episode does not matter.
+    # The result does not depend on which process plays an episode.
     alone, together = updates(one)[0], updates(two)[0]
     for name in ("rollout/success", "tokens/response", "rollout/uniform_groups"):
         assert together[name] == alone[name]

@@ -1,4 +1,4 @@
-"""Arithmetic of an update, by hand."""
+"""FLOPs of an update, by hand."""
 
 import numpy as np
 import pytest
@@ -25,11 +25,11 @@ def test_products_and_attention_are_counted(tied: bool, parameters: int) -> None
         num_hidden_layers=3,
         tie_word_embeddings=tied,
     )
-    # 1,000 parameters see 12 tokens, the last layer's 200 see 5; 3 layers of width 16.
+    # 12 tokens pass through 1,000 parameters, 5 through the last layer's 200; 3 layers of width 16.
     by_hand = 6 * (1_000 * 12 + 200 * 5 + 3 * 16 * (25 + 49))
     assert step_flops(config, parameters, [row(3, 2), row(4, 3)], 1) == by_hand
     assert step_flops(config, parameters, [row(3, 2), row(4, 3)], 2) == 2 * by_hand
-    # A critic has the same but for the last layer, and is trained whole beside a frozen policy.
+    # A critic has all but the last layer, and is trained fully even with a frozen policy.
     critic = 6 * (1_000 * 12 + 3 * 16 * (25 + 49))
     both = step_flops(config, parameters, [row(3, 2), row(4, 3)], 1, critic=True)
     assert both == by_hand + critic

@@ -1,4 +1,4 @@
-"""Trained weights reach the engine, or the run ends."""
+"""Trained weights reach the engine; otherwise the run ends."""
 
 import logging
 from collections.abc import Mapping
@@ -29,14 +29,14 @@ def weights() -> Weights:
 
 
 class Deaf(TransformersEngine):
-    """Takes new weights and keeps the old ones."""
+    """Accepts new weights but keeps the old ones."""
 
     def _replace_weights(self, weights: Any, version: int) -> None:
         pass
 
 
 class Forgetful(TransformersEngine):
-    """Keeps one tensor as it was."""
+    """Does not update one tensor."""
 
     def _replace_weights(self, weights: Any, version: int) -> None:
         assert self._decoder is not None
@@ -69,7 +69,7 @@ async def test_weights_that_arrive_are_checked_once(
         check.close()
         assert "no weights changed in this run" in caplog.text
         caplog.clear()
-        # As after a few small steps: norms, near 1, do not notice in bfloat16.
+        # As after a few small steps: norms, near 1, do not change in bfloat16.
         moved = {name: one + 1e-6 for name, one in weights.items()}
         await sync(engine, check, moved, 3)
         assert check.proven
@@ -105,11 +105,11 @@ async def test_vllm_on_a_cpu_hides_matrices(weights: Weights) -> None:
         check = SyncCheck(engine)
         await sync(engine, check, weights, 0)
         await sync(engine, check, {**weights, NORM: weights[NORM] + 0.1}, 1)
-        assert not check.proven and check._before is None  # over, and not all was seen
+        assert not check.proven and check._before is None  # finished without seeing all tensors
 
 
 class Told(Engine):
-    """Has the checksums that it is told."""
+    """Reports the checksums it is given."""
 
     name = "told"
     held: dict[str, str]
@@ -130,7 +130,7 @@ class Told(Engine):
 @pytest.mark.parametrize(
     ("moved", "said"),
     [
-        ((0,), None),  # half of a matrix that is spread over two GPUs
+        ((0,), None),  # half of a matrix that is split across two GPUs
         ((0, 1), None),
         ((), "1 of 2 tensors"),
         ((0, 1, 2), r"1 of 2 tensors .* the same \(0 dp0:pp0:model.norm.weight\)"),
@@ -163,9 +163,9 @@ async def test_vllm_joins_tensors_and_spreads_them(
 @pytest.mark.parametrize(
     ("hidden", "stale"),
     [
-        ("model.layers.0.self_attn.qkv_proj.weight", False),  # only it changed: nothing is known
+        ("model.layers.0.self_attn.qkv_proj.weight", False),  # nothing else changed: unknown
         ("model.a_name_of_its_own", False),
-        ("model.layers.1.self_attn.qkv_proj.weight", True),  # what changed must be elsewhere
+        ("model.layers.1.self_attn.qkv_proj.weight", True),  # something else must have changed
     ],
 )
 async def test_changes_in_hidden_tensors_do_not_end_the_run(hidden: str, stale: bool) -> None:
@@ -187,7 +187,7 @@ async def test_changes_in_hidden_tensors_do_not_end_the_run(hidden: str, stale: 
 
 
 class Silent(Deaf):
-    """Says nothing of its weights either."""
+    """Does not report checksums either."""
 
     weight_checksums = Engine.weight_checksums
 
@@ -221,7 +221,7 @@ async def test_a_gap_of_precision_is_told_where_weights_arrive(
         first, second = (one.getMessage() for one in caplog.records)
         assert "update 9: engine/k3 is 0.02" in first and "tis_cap" not in first
         assert second.endswith("; importance weights (--set tis_cap=2) correct that")
-        # What arrived once is not believed from then on: old weights are found at the next syncs.
+        # A past success is not trusted from then on: old weights are detected at later syncs.
         await sync(engine, check, {n: one + 2 for n, one in weights.items()}, 2)
         stale = {n: one + 3 for n, one in weights.items()}
         with pytest.raises(UserError, match="stayed as they were"):

@@ -1,4 +1,4 @@
-"""The live view: sparklines by hand, the view on a terminal, plain lines elsewhere."""
+"""The live view: sparklines by hand, the view in a terminal, plain lines elsewhere."""
 
 import io
 import math

@@ -1,4 +1,4 @@
-"""What trackers get of a run."""
+"""What trackers receive from a run."""
 
 from pathlib import Path
 from typing import Any

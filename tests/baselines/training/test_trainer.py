@@ -1,4 +1,4 @@
-"""Training runs of a few updates, on the real engine and world."""
+"""Training runs of a few updates, with the real engine and task."""
 
 import asyncio
 import math
@@ -26,13 +26,13 @@ from tests.support.training.runs import SMALL, train
 
 pytestmark = pytest.mark.slow
 
-# Together they have every choice that any recipe makes; a test checks that. The steps of the others
-# are in `learning/test_optimizer_steps.py`.
+# Together they cover every choice of any recipe, which a test checks. The steps of the others are
+# tested in `learning/test_optimizer_steps.py`.
 TRAINED = ("agentrl", "cispo_sm", "dr_grpo", "empg", "ppo", "reinforce_pp", "rloo", "sampo", "sapo")
 
 
 def choices(recipe: str) -> set[tuple[str, str]]:
-    """What a recipe's file chooses, as (place, value)."""
+    """The choices in a recipe's file, as (place, value)."""
     found: set[tuple[str, str]] = set()
 
     def add(place: str, value: Any) -> None:
@@ -72,7 +72,7 @@ def test_an_engine_without_room_for_new_weights_says_what_helps(
     taken = TransformersEngine._replace_weights
 
     def full(engine: TransformersEngine, weights: Any, version: int) -> None:
-        if version:  # as vLLM's allocator says it when it wakes up after the first update
+        if version:  # the error of vLLM's allocator when it wakes up after the first update
             raise RuntimeError("CUDA Error: out of memory at csrc/cumem_allocator.cpp:62")
         taken(engine, weights, version)
 
@@ -93,7 +93,7 @@ def test_masked_episodes_are_in_no_loss(tmp_path: Path) -> None:
         )[0]
         for how in ("trained", "masked")
     ]
-    # The same episodes are played; those of void ones are not trained on.
+    # The same episodes are played, but void ones are not trained on.
     all_of_them, some = lines
     assert all_of_them["rollout/masked"] == 0 < some["rollout/masked"] < some["rollout/episodes"]
     assert all_of_them["tokens/response"] == some["tokens/response"]
@@ -109,7 +109,7 @@ def test_an_update_whose_episodes_are_all_masked_learns_nothing(tmp_path: Path) 
 
 
 class Choosy(Learner):
-    """Finds nothing worth learning."""
+    """Selects no rows to learn from."""
 
     def plan(self, rows: Sequence[Row], number: int) -> list[list[int]]:
         del rows, number
@@ -122,7 +122,7 @@ def test_a_learner_may_leave_out_all_rows(tmp_path: Path) -> None:
 
 
 class Talkative(Learner):
-    """Measures something of its own."""
+    """Adds its own metric."""
 
     def metrics(self, *given: Any) -> Metrics:
         return super().metrics(*given) | {"mine/kept": 0.5}
@@ -134,7 +134,7 @@ def test_a_metric_that_logs_do_not_have_is_named(tmp_path: Path) -> None:
 
 
 class Doubtful(Learner):
-    """Runs its own pass for every old log-probability, whatever the engine is."""
+    """Recomputes every old log-probability, whatever the engine is."""
 
     @property
     def engine_is_exact(self) -> bool:
@@ -156,8 +156,8 @@ def test_old_log_probabilities_of_the_engine_are_those_of_a_pass(
     assert ours["kl_old/mean"] > 1e-7
     for name in ("policy/loss", "policy/grad_norm", "kl_old/mean", "ratio/p99", "policy/entropy"):
         assert ours[name] == pytest.approx(passed[name], rel=1e-3, abs=1e-9), name
-    # What the engine said is not taken for the trainer's word when the two are compared: the gap
-    # is that of the rows which the trainer has run.
+    # Engine values do not stand in for the trainer's when the two are compared: the gap covers only
+    # rows that the trainer has evaluated.
     assert ours["engine/k1"] != passed["engine/k1"]
     assert 0 < ours["engine/abs_max"] < 1e-4 and 0 < passed["engine/abs_max"] < 1e-4
 
@@ -165,7 +165,7 @@ def test_old_log_probabilities_of_the_engine_are_those_of_a_pass(
 def test_whoever_watches_is_told_how_much_is_played(tmp_path: Path) -> None:
     said: list[tuple[str, int, int]] = []
     train(tmp_path, "grpo", ("optimization.updates=1",), said=lambda *phase: said.append(phase))
-    # 2 groups of 4 episodes: first that they begin, then that one after the other has ended.
+    # 2 groups of 4 episodes: first a start event, then one for each finished episode.
     counted = [phase for phase in said if phase[2]]
     assert counted == [("rollout", done, 8) for done in range(9)]
     names = [name for name, _, total in said if not total]
@@ -182,7 +182,7 @@ def test_a_learning_rate_of_zero_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_rows_of_a_step_that_was_left_out_are_known_to_the_next_epoch(tmp_path: Path) -> None:
-    """Nothing moves, so that no row is farther from its old policy than rounding."""
+    """The policy does not move, so each row's distance from its old policy is only rounding."""
     own = ("updates=1", "learning_rate=0", "epochs=2", "mini_batches=90", "skip_empty=true")
     settings = ("kl.coef=0", "rollout.groups=4", "rollout.max_turns=15")
     every = (*settings, *(f"optimization.{each}" for each in own))
@@ -217,7 +217,7 @@ def test_two_processes_train_as_one(tmp_path: Path) -> None:
     script = Path(__file__).parent / "train_together.py"
     run_together(script, str(tmp_path), "each,main", "sampo", *SMALL, *own)
     one = train(tmp_path / "one", "sampo", own)
-    # Every process has an engine, or the main one has the only one.
+    # Every process has an engine, or only the main one.
     for engines in ("each", "main"):
         two = read_training_log(tmp_path / engines / LOG).updates
         kept = torch.load(tmp_path / engines / "last/state/learner.pt", weights_only=True)
@@ -229,7 +229,7 @@ def test_two_processes_train_as_one(tmp_path: Path) -> None:
                 assert together.values[name] == pytest.approx(alone[name], rel=1e-3, abs=1e-7)
 
 
-# With PPO, the critic's steps are finite all the time.
+# With PPO, the critic's steps are finite throughout.
 @pytest.mark.parametrize("recipe", ["grpo", "ppo"])
 def test_steps_that_are_not_finite_are_skipped_and_end_training(
     recipe: str, tmp_path: Path
@@ -268,7 +268,7 @@ def test_a_run_that_is_stopped_while_it_diverges_ends_where_it_would_have(tmp_pa
 
 
 class Off(TransformersEngine):
-    """Says that every token was more likely than it was."""
+    """Overstates every token's probability."""
 
     async def generate(self, request: Request) -> Generation:
         made = await super().generate(request)
@@ -290,7 +290,7 @@ def test_an_engine_of_other_probabilities_ends_the_run_after_a_logged_update(
 
 
 class Deaf(TransformersEngine):
-    """Takes new weights, and keeps the old ones under the new number."""
+    """Accepts new weights, but keeps the old ones under the new version."""
 
     def _replace_weights(self, weights: Any, version: int) -> None:
         assert self._decoder is not None
@@ -299,7 +299,7 @@ class Deaf(TransformersEngine):
 
 
 class Silent(Deaf):
-    """Says nothing of its weights either."""
+    """Does not report checksums either."""
 
     weight_checksums = Engine.weight_checksums
 
@@ -314,7 +314,7 @@ class Silent(Deaf):
 def test_an_engine_that_keeps_old_weights_ends_the_run_after_a_logged_update(
     engine: type[TransformersEngine], said: str, updates: int, tmp_path: Path
 ) -> None:
-    # At the first update all is well: the engine has read the init itself.
+    # The first update works: the engine has read the init itself.
     own = ("optimization.learning_rate=0.03", "optimization.updates=3")
     with pytest.raises(UserError, match=said):
         train(tmp_path / "run", "grpo", own, played_by=engine)
@@ -326,7 +326,7 @@ def test_an_engine_that_keeps_old_weights_ends_the_run_after_a_logged_update(
 def test_the_last_update_leaves_texts_and_says_if_nothing_was_learned(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    # Nobody solves a level in one turn, and a valid action has no penalty.
+    # No level can be solved in one turn, and a valid action has no penalty.
     own = ("rollout.max_turns=1", "format_penalty=0", "optimization.updates=2")
     lines = train(tmp_path / "run", "grpo", own)
     assert not any(line["policy/advantage_std"] for line in lines)

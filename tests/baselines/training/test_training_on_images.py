@@ -1,4 +1,4 @@
-"""Training a vision-language model on boards that are shown as images."""
+"""Trains a vision-language model on boards shown as images."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ SMALL = (
 
 
 def train(folder: Path, recipe: str, *own: str) -> dict[str, Any]:
-    """One update, and its line of the log."""
+    """Train for one update and return its log line."""
     torch.set_num_threads(1)
     assert INIT.path is not None
     model = INIT.path
@@ -77,8 +77,8 @@ def test_a_model_of_texts_has_no_image_side_to_freeze() -> None:
         freeze_vision(random_model())
 
 
-# A second policy, entropies and a critic read images, too; what is made of log-probabilities does
-# not know of them (`test_trainer.py` has every choice).
+# A second policy, entropies and a critic also read images; anything computed from log-probabilities
+# does not depend on them (`test_trainer.py` covers every choice).
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", ["agentrl", "empg", "ppo", "sampo"])
 def test_recipes_train_on_images(tmp_path: Path, recipe: str) -> None:
@@ -87,7 +87,7 @@ def test_recipes_train_on_images(tmp_path: Path, recipe: str) -> None:
     assert line["policy/skipped_steps"] == 0
     assert line["rollout/format_ok"] > 0.9, "it knows what to say"
     assert line["engine/abs_max"] < 1e-3, "the trainer's log-probabilities are the engine's"
-    # What was trained can be played: its image processor came with it.
+    # The trained model can be evaluated: it is saved with its image processor.
     trained, model = tmp_path / "run" / "last", INIT.path
     assert model is not None
     assert (trained / PROCESSOR).read_bytes() == (model / PROCESSOR).read_bytes()

@@ -26,5 +26,5 @@ def test_all_of_the_panel_is_played_and_counted() -> None:
     (line,) = asyncio.run(held_out.play(3, lambda *count: counts.append(count)))
     assert counts == [(done, 256) for done in range(257)]
     assert (line["update"], line["panel"], line["episodes"]) == (3, "builtin", 256)
-    # Waiting solves nothing, and is said in the right form.
+    # Waiting solves nothing, but its format is valid.
     assert (line["success"], line["format_ok"]) == (0.0, 1.0)

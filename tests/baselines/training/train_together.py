@@ -1,9 +1,9 @@
-"""Training runs of several processes, one after the other; run by all of them at once.
+"""Training runs in several processes, one after the other; run by all of them at once.
 
 python train_together.py FOLDER each|main|each,main|down RECIPE SETTING...
 
-Every process has an engine, or the main one has the only one. Two runs are in folders of these
-names in `FOLDER`. With `down`, every process has an engine, and the last one's dies as it gets the
+Every process has an engine, or only the main one. Two runs are in folders of these names in
+`FOLDER`. With `down`, every process has an engine, and the last one's crashes as it gets the
 weights of update 2.
 """
 
@@ -28,7 +28,7 @@ from tasks.registry import load_task
 
 
 class Gathering(Learner):
-    """Remembers what only all processes together know."""
+    """Has a state that needs all processes."""
 
     def state_dict(self) -> Mapping[str, Any]:
         ranks = torch.tensor([self.accelerator.process_index])
@@ -36,7 +36,7 @@ class Gathering(Learner):
 
 
 class Dying(TransformersEngine):
-    """Does not take the weights of update 2."""
+    """Does not accept the weights of update 2."""
 
     async def load_weights(self, weights: Any, version: int) -> None:
         if version == 2:
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def train(folder: Path, engines: str, recipe: str, own: list[str]) -> None:
-    """Train with an engine for each process, or with one for all."""
+    """Train with one engine per process, or with one for all."""
     init = find_model("tiny-sokoban")
     weights = init.path
     assert weights is not None

@@ -1,4 +1,4 @@
-"""Pages that are committed, from the committed cells."""
+"""The committed pages match the committed cells."""
 
 import shutil
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_readme_overview_claims_and_early_warning_show_what_the_committed_cells_
     apart = without_sweeps(found, current_tracks)
     warned = early_warning_page(watched_runs(apart), halved_runs(apart))
     assert warned == (RESULTS / EARLY_WARNING).read_text("utf-8")
-    # What the first page says of the answer in words of its own.
+    # The answer as summarized in prose on the first page.
     said = " ".join(readme.split())
     within = "more frequent than false alarms, but within recipes these runs do not show it"
     assert (within in " ".join(warned.split())) == (

@@ -13,7 +13,7 @@ KL, RATIO = "kl_old/clipped_mean", "ratio/p99"
 
 
 def run(recipe: str, seed: int, kl: float, fall: int | None, track: str = "stress") -> WatchedRun:
-    """A run whose divergence is this at update 2 and 0.1 elsewhere; it collapses after its fall."""
+    """A run with this divergence at update 2 and 0.1 elsewhere; it collapses after its fall."""
     steps = np.arange(1, 6)
     curves = {
         KL: Points(steps, np.array([0.1, kl, 0.1, 0.1, 0.1])),
@@ -27,21 +27,21 @@ def run(recipe: str, seed: int, kl: float, fall: int | None, track: str = "stres
 def runs(seeds: int, kl: float) -> list[WatchedRun]:
     """Two recipes that collapse at update 5 and two that do not, with a divergence of 0.1.
 
-    Of either kind one is in each half: b and c in the second, as also e, i and j.
+    Each half has one of either kind: b and c are in the second, together with e, i and j.
     """
     fallen = [run(recipe, seed, kl, 4) for recipe in "ab" for seed in range(seeds)]
     return fallen + [run(recipe, seed, 0.1, None) for recipe in "cd" for seed in range(seeds)]
 
 
 def row(text: str, *first: str) -> list[str]:
-    """Cells of the one row of a table that begins with these."""
+    """Remaining cells of the only table row that starts with these cells."""
     begin = f"| {' | '.join(first)} | "
     (line,) = (line for line in text.splitlines() if line.startswith(begin))
     return line.removeprefix(begin).removesuffix(" |").split(" | ")
 
 
 def unwrapped(page: str) -> str:
-    """The page with each item of a list on one line."""
+    """The page with each list item on one line."""
     return page.replace("\n  ", " ")
 
 
@@ -64,10 +64,10 @@ def test_a_rule_of_one_half_is_counted_on_the_other() -> None:
         "- **No signal has been shown to warn of a collapse: the interval of "
         "warnings minus false alarms is not above 0.** A rule" in text
     )
-    # One run of each recipe is none of "all runs".
+    # One run of each recipe does not count as "all runs".
     assert "The recipe alone" not in text
     assert "\n| stress | 1 of 1 (21 to 100%) | 0 of 1 (0 to 79%) |\n" in text
-    # The board's rule needs 5 updates to compare with, and 2 that agree.
+    # The board's rule compares with 5 earlier updates and needs 2 that agree.
     assert "2 of 2 runs fell by update 7" in text
     assert "makes 2 rules on the first half" in " ".join(text.split())
 
@@ -79,7 +79,7 @@ def test_enough_runs_show_a_warning() -> None:
         "warned of 5 of 5 (57 to 100%) collapsed runs of the second half, 2 updates ahead" in text
     )
     assert "a false alarm in 0 of 5 (0 to 43%) runs" in text
-    # 100 points between shares of five: Newcombe's lower end is 1 - sqrt(.43^2 + .43^2).
+    # 100 points between shares of five: Newcombe's lower bound is 1 - sqrt(.43^2 + .43^2).
     assert (
         "- **Warnings are more frequent than false alarms, but within recipes these runs do not "
         "show it.** A rule is chosen" in text
@@ -88,12 +88,12 @@ def test_enough_runs_show_a_warning() -> None:
         "The share of warnings minus that of false alarms is +100.0 [+38.6, +100.0] points." in text
     )
     assert "+100.0 in the median, 90% of them lie between +100.0 and +100.0, 100 are" in text
-    # The alarm at 2 is by the last validation before the fall of seeds 1 and 3 alone.
+    # The alarm at 2 is before or at the last validation before the fall only in seeds 1 and 3.
     assert "- Of 5 warnings, 2 came before a validation that was still healthy" in text
     assert "; 5 of 5 collapsed runs had such a validation." in text
     assert "0 of 5 (0 to 43%) runs of the second half that did not collapse have an" in text
     assert "5 of the 10 runs of the first half and 5 of the 10 runs of the second half" in text
-    # Who knows the recipe needs no signal.
+    # If the recipe is known, no signal is needed.
     assert (
         "all runs of `a` or `b` on these tracks collapsed. They are 10 of the 10 collapsed "
         "runs, at no" in text
@@ -103,20 +103,20 @@ def test_enough_runs_show_a_warning() -> None:
 
 
 def test_what_the_rule_does_within_recipes_is_told_apart() -> None:
-    """Of e and f all runs collapse; of a and b one of six does not, and the signal tells which."""
+    """All runs of e and f collapse; one of six of a and b does not, which the signal detects."""
     more = [run(recipe, seed, 0.5, 4) for recipe in "ef" for seed in range(5)]
     held = [run(recipe, 5, 0.1, None) for recipe in "ab"]
     text = unwrapped(early_warning_page([*runs(5, 0.5), *more, *held]))
     assert "- **Warnings are more frequent than false alarms.** A rule is chosen" in text
     assert "warned of 10 of 10 (72 to 100%) collapsed runs of the second half" in text
     assert "all runs of `e` or `f` on these tracks collapsed. They are 10 of the 20" in text
-    # None of six: 0 to 39% by Wilson. Newcombe's lower end is 1 - sqrt(.434^2 + .390^2).
+    # None of six: 0 to 39% by Wilson. Newcombe's lower bound is 1 - sqrt(.434^2 + .390^2).
     assert (
         "Of the other recipes, on the second half, the rule warned of 5 of 5 (57 to 100%) "
         "collapsed runs and gave a false alarm in 0 of 6 (0 to 39%) others. That is +100.0 "
         "[+41.6, +100.0] points from only 5 collapses, an interval above 0." in text
     )
-    # One run each of a and b collapses, without an alarm.
+    # One run each of a and b collapses without an alarm.
     few = [run(recipe, seed, 0.5, 4) for recipe in "efgij" for seed in range(5)]
     few += [run(recipe, 0, 0.1, 4) for recipe in "ab"]
     few += [run(recipe, seed, 0.1, None) for recipe in "abcd" for seed in range(1, 4)]
@@ -127,7 +127,7 @@ def test_what_the_rule_does_within_recipes_is_told_apart() -> None:
 
 
 def test_one_fortunate_split_shows_no_warning() -> None:
-    """Two of four recipes warn: a split with both on one side finds nothing on the other."""
+    """Two of four recipes warn: a split with both in one half finds nothing in the other."""
     kinds = {"a": 0.5, "b": 0.5, "c": 0.1, "d": 0.1}
     fallen = [run(recipe, seed, kl, 4) for recipe, kl in kinds.items() for seed in range(5)]
     healthy = [run(recipe, seed, 0.1, None) for recipe in "efgi" for seed in range(5)]
@@ -144,7 +144,7 @@ def test_one_fortunate_split_shows_no_warning() -> None:
 
 
 def test_alarms_after_a_fall_are_neither_warnings_nor_false_alarms() -> None:
-    """Every alarm is at update 2, where one collapsed run of three had fallen already."""
+    """Every alarm is at update 2, when one of three collapsed runs had already fallen."""
     fallen = [
         run(recipe, seed, 0.5, fall) for recipe in "ab" for seed, fall in enumerate((1, 4, 4))
     ]
@@ -179,7 +179,7 @@ def test_too_few_runs_are_no_test() -> None:
 
 
 def test_what_comes_of_it_without_runs_that_lost_half_is_said() -> None:
-    """Of c, whose second seed has 0.7 in its divergence, 0.5 warns only where that one is out."""
+    """The second seed of c has a divergence of 0.7; 0.5 warns only if that run is excluded."""
     late = run("c", 1, 0.7, None)
     some = [each for each in runs(2, 0.5) if (each.recipe, each.seed) != ("c", 1)]
     assert "of its best" not in early_warning_page([*some, late])

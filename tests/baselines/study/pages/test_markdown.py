@@ -1,4 +1,4 @@
-"""Pages of results in folders of users' own."""
+"""Pages of results in users' own folders."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ def test_links_of_a_page_elsewhere_lead_to_the_shipped_files(
     page.parent.mkdir(parents=True)
     text = "[a](../../tracks/t.yaml#b), [claims](../claims.md), [curves](curves.svg)\n"
     write_page(page, text, tmp_path / "mine")
-    # Markdown has no links with spaces; what a copy of the results has stays as it is.
+    # Markdown links cannot contain spaces; links within a copy of the results stay unchanged.
     assert page.read_text() == (
         "[a](../../my%20clone/baselines/tracks/t.yaml#b), [claims](../claims.md), "
         "[curves](curves.svg)\n"

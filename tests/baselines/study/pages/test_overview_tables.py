@@ -1,4 +1,4 @@
-"""Tables of methods by tasks, of tracks that are trained apart."""
+"""Tables of methods by task, for tracks that are trained separately."""
 
 import re
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ Tracks = Mapping[str, CurrentTrack]
 
 
 def as_one_kind(found: Found, tracks: Tracks) -> tuple[Found, Tracks]:
-    """Results and tracks under names that make them the tracks `small` of two tasks."""
+    """Results and tracks, renamed so that they form the tracks `small` of two tasks."""
     named = {"fixed": "sokoban-small", "math": "tir_math-small"}
     small = {
         name: replace(tracks[old], track=tracks[old].track.model_copy(update={"name": name}))
@@ -44,7 +44,7 @@ def test_means_over_tasks_that_are_trained_apart_need_three_seeds_of_each(
         assert row.startswith("| grpo | 25.0 [")
         return row.split(" | ")[-1]
 
-    # Of the second task one, two and three seeds, which solve 1, 2 and 3 of 8.
+    # The second task has one, two and three seeds, which solve 1, 2 and 3 of 8.
     assert [mean(count) for count in (4, 5)] == ["- |", "- |"]
     assert mean(6).startswith("25.0 [")
 
@@ -52,7 +52,7 @@ def test_means_over_tasks_that_are_trained_apart_need_three_seeds_of_each(
 def test_differences_from_grpo_are_counted_after_equal_episodes_and_at_the_end(
     tmp_path: Path, tiny_tracks: Path
 ) -> None:
-    """SAMPO plays twice as much, and is higher only then."""
+    """SAMPO plays twice as many episodes, and is better only because of that."""
     ways = {"grpo": ([0], (1, 1, 1), 8), "sampo": (range(8), (1, 1, 8), 16)}
     cells = [Cell("fixed", recipe, seed) for recipe in ways for seed in range(3)]
     track = current_tracks_of(cells, "study.yaml")["fixed"]
@@ -70,7 +70,7 @@ def test_differences_from_grpo_are_counted_after_equal_episodes_and_at_the_end(
         ) in said
     assert said.count("for dynamic sampling, 1 is higher (fixed: `sampo`) and 0 lower.") == 2
     assert said.count("; all on a track share its runs of `grpo`. Nothing is corrected") == 1
-    # One comparison, one interval.
+    # One interval per comparison.
     assert re.search(r"intervals: \d+ points\. After equal updates", said)
 
 
@@ -78,7 +78,7 @@ def test_differences_from_grpo_are_counted_after_equal_episodes_and_at_the_end(
 def test_a_method_that_plays_more_has_a_row_at_equal_episodes(
     tmp_path: Path, tiny_tracks: Path
 ) -> None:
-    """With dynamic sampling twice as many: in the middle, 4 of 8 of a panel and 3 of another."""
+    """Dynamic sampling plays twice as many: halfway, 4 of 8 on one panel and 3 on the other."""
     seeds = {"fixed": 4, "math": 3}
     cells = [
         Cell(track, recipe, seed)

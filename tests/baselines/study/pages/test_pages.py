@@ -39,7 +39,7 @@ REPOSITORY = Path(__file__).parents[4]
 
 
 def spaced(text: str) -> str:
-    """With the spaces in intervals as others are."""
+    """Replace no-break spaces in intervals by ordinary ones."""
     return text.replace("\N{NO-BREAK SPACE}", " ")
 
 
@@ -73,7 +73,7 @@ def test_a_page_has_table_curves_verdicts_and_what_is_missing(
     assert capsys.readouterr().out == f"{place / 'README.md'}\n"
     ElementTree.fromstring((place / "curves.svg").read_bytes())
     text = (place / "README.md").read_text("utf-8")
-    # Two of eight solved, twice the same two: Wilson's interval of 2 of 8.
+    # Two of eight solved, the same two both times: Wilson's interval of 2 of 8.
     assert "The init solves 25.0% [7.1, 59.1] of 8 episodes." in text
     row = next(line for line in text.splitlines() if line.startswith("| grpo |"))
     cells = [cell.strip() for cell in row.strip("|").split("|")]
@@ -81,10 +81,10 @@ def test_a_page_has_table_curves_verdicts_and_what_is_missing(
     assert cells[3].startswith("+0.0 [")
     assert cells[4:] == ["25.0 [7.1, 59.1]", "-", "0.0005", "32", "1.0"]
     sampo = next(line for line in text.splitlines() if line.startswith("| sampo |"))
-    # At 32 episodes, two updates of 16, four of eight were solved; in the end all.
+    # At 32 episodes, after two updates of 16, four of eight were solved; at the end, all.
     assert re.match(r"\| sampo \| 2 \| 100\.0 \[[\d.]+, 100\.0\] \| \+75\.0 \[", sampo)
     assert "| 50.0 [21.5, 78.5] | - | 0.0005 | 64 | 2.0 |" in sampo
-    # The recorded plays of GRPO, whose runs end there: as at equal updates.
+    # The recorded plays of GRPO, whose runs end there, are the same as at equal updates.
     assert cells[2] == cells[4]
     # Validations are 2 updates apart.
     assert "the mean of three validations (4 updates from first to last)" in " ".join(text.split())
@@ -102,7 +102,7 @@ def test_a_page_has_table_curves_verdicts_and_what_is_missing(
     assert "- cispo: seed 1\n" in text
     assert "of each run: not logged (4 runs); AMD EPYC, AVX2 (1 run). Rounding" in text
     assert "arlarena-bench train --track fixed --recipe grpo --seed 0 --engine transf" in text
-    # Links out of the folder lead to this project's files from any other folder, too.
+    # Links out of the folder point to this project's files, also from other folders.
     (rule,) = re.findall(r"\[collapse\.py\]\((.*?)\)", text)
     assert (place / rule).resolve() == REPOSITORY / "benchmark" / "stability" / "collapse.py"
     assert "[All claims](../claims.md)" in text
@@ -156,7 +156,7 @@ def test_a_page_of_several_tasks_begins_with_their_mean(
     assert "| mixed | sokoban | tir_math | mean |" in table
     (row,) = [line.split(" | ") for line in table.splitlines() if line.startswith("| grpo")]
     assert [cell.split()[0] for cell in row[1:]] == ["100.0", "25.0", "62.5"]
-    # Three validations are too few to say that a run has not collapsed.
+    # Three validations are too few to show that a run has not collapsed.
     assert "collapsed" not in "".join(row)
     assert "| init | 50.0 [21.5, 78.5] | 0.0 [0.0, 32.4] | 25.0 [" in table
     capsys.readouterr()
@@ -242,7 +242,7 @@ def test_the_overview_stands_between_its_marks(
     )
     assert claims[claims.index(heads[0]) + 6].startswith("| SAMPO beats GRPO. | [fixed]")
     assert "**not decided** (post hoc) |" in claims[claims.index(heads[0]) + 6]
-    # Runs of three validations show their collapses alone.
+    # Runs with three validations can only show a collapse, not its absence.
     assert b"No run has collapsed yet on a track whose runs can show" in before[2]
     assert study(folder, "page", "--readme", str(readme)) == 0
     assert [place.read_bytes() for place in places] == before
@@ -263,7 +263,7 @@ def test_the_overview_shows_the_kinds_of_tracks_that_its_mark_names(
     readme = tmp_path / "README.md"
 
     def shown(mark: str) -> list[str]:
-        """The kinds in the tables' heads, and the titles of the figure's plots."""
+        """The kinds in the tables' headers, and the titles of the figure's plots."""
         readme.write_text(f"{mark}\n{END}\n")
         assert study(tmp_path, "page", "--readme", str(readme)) == 0
         lines = readme.read_text("utf-8").splitlines()
@@ -347,7 +347,7 @@ def test_status_says_what_is_finished_running_failed_and_missing(
     assert rows["sampo"]["finished"] == [0, 1]
     assert rows["sampo"]["gain"] == 0.75
     assert rows["cispo"]["collapsed"] == 1
-    # Three validations show no collapse of those that have not.
+    # Three validations cannot show that the other runs did not collapse.
     assert rows["grpo"]["collapsed"] is rows["init"]["collapsed"] is None
     assert rows["cispo"]["missing"] == [1]
     # The one finished run of CISPO took a minute.
@@ -356,7 +356,7 @@ def test_status_says_what_is_finished_running_failed_and_missing(
     assert found["spent_cpu_seconds"] == {"sokoban": 8 * 60}
     began = process_start(os.getpid())
     assert began is not None
-    # This process; another one that has been given its number since; an older version's file.
+    # This process; another process that now has its id; a file of an older version.
     starts = ((began, True), (began - 1, False), (None, True), (began, True))
     for torn, (start, running) in zip((None, b"", b"", b'{"kind":'), starts, strict=True):
         if torn is not None:  # the run has just opened its log
@@ -376,7 +376,7 @@ def test_status_says_what_is_finished_running_failed_and_missing(
 
 
 def check_markdown(text: str) -> None:
-    """Rows of a table are as long as its head, and nothing is left of a template or of Python."""
+    """Check that table rows are as long as their headers and that no template or Python is left."""
     assert not re.search(r"\{\{|\{%|None|nan|Interval\(", text)
     assert "\n\n\n" not in text
     for table in re.findall(r"(?:^\|.*\|\n)+", text, re.MULTILINE):

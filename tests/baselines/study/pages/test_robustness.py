@@ -33,7 +33,7 @@ CELLS = tuple(
     Cell(track, recipe, seed) for track in TRACKS for recipe in ("grpo", "sampo") for seed in (0, 1)
 )
 SOLVED = {"fixed": 6, "fast": 0, "free": 3}
-"""Of eight, by GRPO."""
+"""Number of eight episodes that GRPO solves."""
 STUDY = """\
 name: tiny
 blocks: [{tracks: [fixed, fast, free], recipes: [grpo, sampo], seeds: [0, 1]}]
@@ -42,7 +42,7 @@ blocks: [{tracks: [fixed, fast, free], recipes: [grpo, sampo], seeds: [0, 1]}]
 
 @pytest.fixture
 def folder(tmp_path: Path, tiny_tracks: Path) -> Path:
-    """GRPO under all conditions, which collapses at the higher rate; SAMPO as in the base."""
+    """GRPO under all conditions, collapsing at the higher rate; SAMPO only in the base one."""
     (tmp_path / "study.yaml").write_text(STUDY)
     (tmp_path / "claims.yaml").write_text("claims: []\n")
     (tmp_path / "README.md").write_text(f"{BEGIN.format('')}\n{END}\n")
@@ -75,7 +75,7 @@ def test_a_curve_is_over_rates_apart_by_other_settings(folder: Path) -> None:
         ("fixed", "0.0005, kl.coef 0.01"),
         ("fast", "0.0015, kl.coef 0.01"),
     ]
-    # SAMPO has a run on the base alone: that is not a curve.
+    # SAMPO has a run in the base condition only, which makes no curve.
     assert (sweep.recipes, sweep.shown) == (("grpo", "sampo"), ("grpo",))
 
 
@@ -110,7 +110,7 @@ def test_the_page_has_a_figure_a_table_and_what_is_missing(
     assert [cell.split()[0] for cell in cells] == ["grpo", "37.5", "-", "2", "37.5", "75.0", "0.0"]
     assert cells[3] == "2 of 6"
     assert "[0.0015, kl.coef 0.01](fast/README.md) |" in text
-    # The init is played once, wherever: it is the same under all conditions.
+    # The init is evaluated once, anywhere, since it is the same under all conditions.
     assert "The init: 25.0 [7.1, 59.1]." in text
     assert "Mean over all: " in text and "one seed:" not in text
     assert cells[-1].endswith("<br>2 of 2 collapsed")
@@ -118,7 +118,7 @@ def test_the_page_has_a_figure_a_table_and_what_is_missing(
     assert "- fast (0.0015, kl.coef 0.01): seeds 0, 1 of sampo\n" in text
     check_markdown(text)
     ElementTree.fromstring((folder / "results" / "robustness-fixed.svg").read_bytes())
-    # The first screen is about tracks on which methods are compared.
+    # The first screen covers the tracks on which methods are compared.
     assert "fast" not in readme.read_text("utf-8")
 
 
@@ -149,7 +149,7 @@ def test_methods_are_compared_over_the_seeds_that_all_conditions_have(folder: Pa
     (row,) = [line for line in page.splitlines() if "| sampo |" in line]
     assert row.split(" | ")[1].startswith("100.0 [")
     assert row.split(" | ")[2].startswith("+62.5 [")
-    # GRPO has two seeds under all of them.
+    # GRPO has two seeds under all conditions.
     assert "\n- Means over one seed: sampo. The intervals of these" in page
     check_markdown(page)
     assert sweep.over_all("nothing") is None
