@@ -1,4 +1,4 @@
-"""LoRA adapters: what they change, how a run names them, and which are refused."""
+"""LoRA adapters: their effect, how a run names them, and which are rejected."""
 
 import json
 from importlib.util import find_spec
@@ -39,7 +39,7 @@ async def answers(engine: Engine) -> list[Generation]:
 
 
 def as_merged(found: list[Generation], merged: list[Generation], base: list[Generation]) -> None:
-    """Check that answers are the merged model's and not its base's."""
+    """Check that answers come from the merged model and not from its base."""
     assert [one.response_ids for one in found] == [one.response_ids for one in merged]
     for one, other in zip(found, merged, strict=True):
         assert one.token_log_probs == pytest.approx(other.token_log_probs, abs=1e-3)
@@ -77,9 +77,9 @@ def test_a_run_names_the_adapter(folders: Path, tmp_path: Path) -> None:
     assert said["adapter"]["sha256"] == find_adapter(str(folders / "adapter")).identity.sha256
     manifest, _ = read_run(tmp_path / "r")
     assert "with LoRA adapter (SHA-256 " in manifest.model.text
-    # The same folder without the adapter is another model's.
+    # The same folder without the adapter is another model.
     assert main(["eval", *model, *words]) == 2
-    # From Python it is the same option.
+    # The Python interface has the same option.
     again = benchmark.evaluate(
         folders / "base", "sokoban", lora=folders / "adapter", limit=1, max_tokens=4,
         out=tmp_path / "r",
@@ -95,7 +95,7 @@ def test_models_differ_by_their_adapters(folders: Path, tmp_path: Path) -> None:
     assert not same_weights(base.identity, one.identity)
     assert same_weights(one.identity, with_adapter(base, twin).identity)
     assert not same_weights(one.identity, with_adapter(base, other).identity)
-    # Files of before there were adapters read and write as they did.
+    # Files from before the introduction of adapters are read and written unchanged.
     assert "adapter" not in json.loads(base.identity.model_dump_json())
 
 

@@ -1,4 +1,4 @@
-"""`import benchmark`: the notebook's own cells, tables, and what an import loads."""
+"""`import benchmark`: the notebook's own cells, tables, and the modules that it imports."""
 
 import json
 import subprocess
@@ -42,7 +42,7 @@ def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert list(table.columns) == ["sokoban/builtin"]
     assert list(table.index) == [str(names["guessed"].path), str(run.path)]
     assert table.iloc[1, 0] == run.summary.panels[0].success.value
-    # What the command line would have been stands in run.json.
+    # run.json contains the equivalent command line.
     assert run.manifest.command[:4] == ("arlarena-bench", "eval", "--model", "tiny-sokoban")
     assert run.manifest.limit == 8
 

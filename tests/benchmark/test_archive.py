@@ -1,4 +1,4 @@
-"""Compressed files: the same everywhere, and never unpacked beyond what is stated."""
+"""Compressed files are the same everywhere, and never decompressed beyond their stated size."""
 
 import random
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from tests.support.submissions.small import big_frame
 
 MIB = 2**20
 NO_HASH = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-"""SHA-256 of nothing."""
+"""SHA-256 of no bytes."""
 
 
 @given(st.binary(max_size=5_000))
@@ -65,7 +65,7 @@ def test_what_is_no_whole_archive_is_refused(tmp_path: Path, content: bytes) -> 
 
 
 SKIPPED = b"\x50\x2a\x4d\x18" + (5).to_bytes(4, "little") + b"bytes"
-"""A frame that readers pass over."""
+"""A skippable frame."""
 
 
 @pytest.mark.parametrize(
@@ -89,13 +89,13 @@ def test_what_holds_more_than_its_content_is_refused(tmp_path: Path, content: by
 @pytest.mark.parametrize("level", [1, 3, 19])
 @pytest.mark.parametrize("size", [0, 1, 255, 256, 70_000, 3 * MIB])
 def test_frames_of_every_size_are_read(tmp_path: Path, level: int, size: int) -> None:
-    """Headers have other lengths, and blocks are stored as they are, repeated or compressed."""
+    """Frames whose headers have other lengths, and with raw, repeated or compressed blocks."""
     draw = random.Random(size)
     for content in (bytes(size), draw.randbytes(size), b"a rather regular text " * (size // 22)):
         frame = pa.Codec("zstd", compression_level=level).compress(content, asbytes=True)
         (tmp_path / "x.zst").write_bytes(frame)
         assert read_compressed(tmp_path / "x.zst", len(content)) == content
-        # Without a stated size, and with blocks as they came.
+        # Without a stated size, and with blocks in order of arrival.
         with pa.CompressedOutputStream(str(tmp_path / "y.zst"), "zstd") as stream:
             stream.write(content)
         assert read_compressed(tmp_path / "y.zst", len(content)) == content
@@ -142,7 +142,7 @@ def test_hash_and_size_are_of_what_is_stored(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
-    """1 GiB of zeros in a small file: what is stated bounds the memory."""
+    """1 GiB of zeros in a small file: the stated size bounds the memory."""
     bomb = tmp_path / "bomb.zst"
     bomb.write_bytes(big_frame())
     assert bomb.stat().st_size < MIB

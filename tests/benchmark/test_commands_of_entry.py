@@ -1,4 +1,4 @@
-"""Commands of entries, and where two logs differ first."""
+"""Commands of entries, and where two logs first differ."""
 
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def log_of(folder: Path, *lines: Line, name: str = "log") -> TrainingLog:
 
 
 def trained(log: TrainingLog, folder: str) -> TrainCommand:
-    """The command of any log, with a file that it needs."""
+    """The command for any log, with a file that it needs."""
     words = ("arlarena-bench", "train", "--recipe", f"{folder}/my own.yaml")
     return TrainCommand(words, {f"{folder}/my own.yaml": "a: 1\nb: 2\n"}, "only a test")
 
@@ -140,7 +140,8 @@ AMD, NEXT, INTEL = "AMD EPYC, AVX2", "AMD EPYC 9, AVX2", "Intel, AVX2"
         ([], AMD, {}),
         ([(2, {"device_name": NEXT})], f"{AMD}; from update 3 on {NEXT}", {}),
         ([(1, {"device_name": INTEL})], f"{AMD}; from update 2 on {INTEL}", {2: ("device_name",)}),
-        # Of two sessions that resume after one update, the first has made nothing that is kept.
+        # Of two sessions that resume after the same update, the first has produced nothing that is
+        # kept.
         ([(1, {"device_name": INTEL}), (1, {"device_name": AMD})], AMD, {}),
         (
             [(0, {"device_name": INTEL}), (2, {"device_name": None})],
@@ -167,7 +168,7 @@ def test_a_training_that_continues_with_something_else_says_so(
         lines += [update_line(number) for number in range(made + 1, after + 1)]
         lines.append(resume_line(after, {**LOADED, **changes}, start["versions"]))
         made = after
-    # The last session has made nothing yet.
+    # The last session has made no update yet.
     lines += [update_line(made + 1), resume_line(made + 1, {"kind": "vllm"}, {"torch": "9.9"})]
     log = read_training_log(write_log(tmp_path / "log.jsonl", lines))
     assert devices_of(log) == text

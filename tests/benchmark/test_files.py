@@ -1,4 +1,4 @@
-"""What is said of errors while a folder is written."""
+"""Messages about errors while writing a folder."""
 
 import errno
 import os

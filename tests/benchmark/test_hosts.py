@@ -1,4 +1,4 @@
-"""Where episodes live moves no result: worker processes, their faults and their end."""
+"""The process that runs an episode affects no result: worker processes, their faults and exit."""
 
 import asyncio
 import os
@@ -45,7 +45,7 @@ MOVE = "<think></think><action>up</action>"
 async def records(
     task: Task, count: int, processes: int, concurrency: int, policy: str = "random"
 ) -> list[EpisodeRecord]:
-    """Play the panel's first episodes; records in the panel's order."""
+    """Play the panel's first episodes; returns records in the panel's order."""
     kept: dict[str, EpisodeRecord] = {}
 
     async def keep(trajectory: Trajectory) -> None:
@@ -100,7 +100,7 @@ async def test_processes_are_started_when_they_are_needed_and_no_more() -> None:
     async with ProcessHost(3) as host:
         assert not host.used
         task = WorkerSokoban()
-        # One after the other, one process does it.
+        # Sequential calls use a single process.
         first = [await host.run(process_of, task) for _ in range(3)]
         assert len(set(first)) == 1
         pids = await asyncio.gather(*(host.run(process_of, task, 0.1) for _ in range(9)))
@@ -160,11 +160,11 @@ async def test_errors_of_all_kinds() -> None:
             await episode.step("mistake fetch the data")
         with pytest.raises(WorldError, match="pickle"):
             await episode.step("unpicklable")
-        # It goes on after all that.
+        # It continues after all of these errors.
         assert (await episode.step(MOVE)).format_ok
 
         class Local(WorkerSokoban):
-            """No worker can import it."""
+            """A local class, which no worker can import."""
 
         with pytest.raises((AttributeError, WorldError), match="Local"):
             await host.open(Local(), PANEL.entries[0], 15)
@@ -222,7 +222,7 @@ async def test_a_worker_that_dies_says_how(order: str, how: str) -> None:
         with pytest.raises(WorkerDied, match=f"^the worker process of this episode {how}$"):
             await episode.step(order)
         episode.close()
-        # There is a new one for what comes.
+        # A new process handles later calls.
         another = await opened(host)
         await another.reset()
         assert (await another.step(MOVE)).action_ok
@@ -246,7 +246,7 @@ async def test_the_others_of_a_dead_worker_go_on_where_they_were() -> None:
         with pytest.raises(WorkerDied):
             await death
         assert (await behind).admissible
-        # Even the scripted player's memory is what it was.
+        # Even the scripted player's memory is restored.
         assert await bystander.scripted("expert", 0) == expected[0]
         assert "<!-- 4 -->" in expected[0]
         assert await bystander.step(MOVE) == expected[1]

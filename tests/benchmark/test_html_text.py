@@ -1,4 +1,4 @@
-"""Text of the report: hidden characters are seen, markup is escaped, numbers do not lie."""
+"""Text of the report: hidden characters are visible, markup is escaped, numbers do not mislead."""
 
 import html
 import re
@@ -58,7 +58,7 @@ def test_every_text_can_be_read_back_and_hides_nothing(text: str) -> None:
 
 
 def test_the_script_hides_the_same_characters() -> None:
-    """page.js has its own copy of the list: both must mean the same characters."""
+    """page.js has its own copy of the list, which must contain the same characters."""
     source = (Path(module.__file__).parent / "report" / "page.js").read_text("utf-8")
     found = re.search(r"const HIDDEN = /\[(.*)\]/gu;", source)
     assert found

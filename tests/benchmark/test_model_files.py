@@ -1,4 +1,4 @@
-"""Model folders of which more would be loaded than is hashed."""
+"""Model folders from which more would be loaded than is hashed."""
 
 import json
 import shutil
@@ -40,7 +40,7 @@ def test_files_that_the_hash_does_not_cover(folder: Path, load: Callable[[Path],
     configs = [file.read_text() for file in (config, tokenizer)]
     setting(config, transformers_weights="hidden/w.safetensors")
     assert "names the weights file 'hidden/w.safetensors'" in refused(folder, load)
-    # transformers finds it under another name, too.
+    # transformers also finds it under another name.
     other = {"attribute_map": {"transformers_weights": "a"}, "a": "b/w.safetensors.index.json"}
     setting(config, transformers_weights=None, **other)
     assert "names the weights file 'b/w.safetensors.index.json'" in refused(folder, load)

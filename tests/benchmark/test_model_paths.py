@@ -1,4 +1,4 @@
-"""What is said of a path that is not a model, a run or a log, but almost."""
+"""Messages about paths that are almost a model, a run or a log."""
 
 import json
 import shutil

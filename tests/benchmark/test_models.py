@@ -1,4 +1,4 @@
-"""When two identities are of the same weights."""
+"""When two identities refer to the same weights."""
 
 import pytest
 

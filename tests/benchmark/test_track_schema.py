@@ -1,4 +1,4 @@
-"""What a log's first line says that its track does not."""
+"""Differences between a log's first line and its track."""
 
 import json
 from typing import Any
@@ -34,7 +34,7 @@ def found(line: Line, track: Track = TRACK) -> list[str]:
 
 
 def changed(name: str, value: Any) -> Line:
-    """The line of a run with one setting of its own."""
+    """The line of a run with one user setting."""
     line = start_on(TRACK)
     *parts, last = name.split(".")
     place = line["configuration"]

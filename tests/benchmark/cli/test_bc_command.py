@@ -1,4 +1,4 @@
-"""`bc` from the command line: what it prints where the output is a file, and what it leaves."""
+"""`bc` on the command line: its output when redirected to a file, and the files it writes."""
 
 import re
 from pathlib import Path

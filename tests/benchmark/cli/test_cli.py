@@ -1,4 +1,4 @@
-"""The command line as a person meets it: real processes, real files, one-line errors."""
+"""The command line as a user sees it: real processes, real files, one-line errors."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def cli(*arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
 
 
 def error_line(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """Run a command that must fail as the user's mistake; return its one line."""
+    """Run a command that must fail with a user error, and return its one-line message."""
     capsys.readouterr()
     assert main(arguments) == 2
     (line,) = capsys.readouterr().err.splitlines()
@@ -158,7 +158,7 @@ def test_a_run_from_eval_to_compare(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of the random policy; tests change copies of it."""
+    """A run of the random policy; tests modify copies of it."""
     run = tmp_path_factory.mktemp("played") / "run"
     words = ["eval", "--engine", "random", "--task", "sokoban/builtin", "--out", str(run)]
     assert main(words) == 0
@@ -167,7 +167,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_summary_and_report_can_be_rebuilt_from_the_records(tmp_path: Path) -> None:
-    # Of all tasks.
+    # The title for all tasks.
     run = ["eval", "--engine", "random", "--limit", "4", "--out", str(tmp_path)]
     assert main(run) == 0
     written = {name: (tmp_path / name).read_bytes() for name in ("summary.json", "report.html")}
@@ -227,7 +227,7 @@ def test_shards_join_to_the_whole_run(tmp_path: Path, capsys: pytest.CaptureFixt
         capsys, "merge", str(parts[0]), str(parts[1]), "--out", str(tmp_path / "x")
     )
     with (parts[0] / "sessions.jsonl").open("a") as sessions:
-        sessions.write('{"started": ')  # torn by a crash
+        sessions.write('{"started": ')  # truncated by a crash
     joined = tmp_path / "joined"
     assert main(["merge", *map(str, parts), "--out", str(joined)]) == 0
     lines = (joined / "sessions.jsonl").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""What the folder of an evaluation is called."""
+"""The name of an evaluation's folder."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from benchmark.models import ModelIdentity, ModelSource
 
 @pytest.mark.parametrize("trained", [True, False])
 def test_checkpoints_of_training_runs_are_told_apart(trained: bool, tmp_path: Path) -> None:
-    """Each of them is called last, or best."""
+    """All checkpoints are called last or best."""
     run = tmp_path / "train-grpo-s0"
     (run / "last").mkdir(parents=True)
     if trained:

@@ -1,4 +1,4 @@
-"""Inits that were made for a setting of their task play with it, unless another is chosen."""
+"""Inits made for a particular setting of their task use it unless another is given."""
 
 from pathlib import Path
 

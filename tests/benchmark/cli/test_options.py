@@ -1,4 +1,4 @@
-"""What the command line says of itself and of mistakes in its words; nothing here loads a model."""
+"""Help texts and errors of the command line's arguments; nothing here loads a model."""
 
 import os
 import re
@@ -18,7 +18,7 @@ from tasks.registry import load_task, task_names
 
 
 def refused(capsys: pytest.CaptureFixture[str], words: str) -> str:
-    """The one line that a mistaken command ends with."""
+    """The one-line error of an invalid command."""
     assert main(words.split()) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -210,7 +210,7 @@ def test_a_gpu_without_vllm_is_said(
     driver.touch()
     assert main([*words, str(tmp_path / "with")]) == 0
     assert note in capsys.readouterr().out
-    # Who has named the engine has chosen.
+    # No note if the user named the engine.
     assert main([*words, str(tmp_path / "with"), "--engine", "transformers"]) == 0
     assert note not in capsys.readouterr().out
 
@@ -239,7 +239,7 @@ def test_every_shell_gets_a_completion(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def examples_of(parser: Parser) -> Iterator[str]:
-    """The commands in the help of a parser and its subcommands, without what is said of them."""
+    """The commands in the help of a parser and its subcommands, without their descriptions."""
     for line in (parser.epilog or "").replace("\\\n", "").splitlines():
         if line.startswith("  arlarena-bench "):
             yield re.sub(r"^(\S.*?\S)  +[a-z].*$", r"\1", line.strip()).partition(" > ")[0]

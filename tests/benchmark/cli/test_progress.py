@@ -1,4 +1,4 @@
-"""What an evaluation says while it runs where the output is a file."""
+"""Progress messages of an evaluation whose output is a file."""
 
 import re
 
@@ -12,7 +12,7 @@ from tests.support.runs.factories import make_record
 
 
 def shown(capsys: pytest.CaptureFixture[str], interval: float) -> list[str]:
-    """Lines of a run of four episodes, one of which was there before; two are solved."""
+    """The lines for a run of four episodes, one of which already existed; two are solved."""
     records = [make_record(f"e{number}", success=number in (0, 2)) for number in range(4)]
     meter = MeteredEngine(ScriptedEngine("random"))
     with pytest.MonkeyPatch.context() as patch:

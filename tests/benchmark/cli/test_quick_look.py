@@ -1,4 +1,4 @@
-"""`--limit`, the notes on runs that are likely wrong, and what is checked before a model loads."""
+"""`--limit`, notes on runs that are probably wrong, and checks before a model is loaded."""
 
 import json
 import re
@@ -53,7 +53,7 @@ def test_a_quick_look_is_no_whole_run(tmp_path: Path, capsys: pytest.CaptureFixt
     whole = tmp_path / "whole"
     assert main([*EVAL, "--out", str(whole)]) == 0
     assert "limit" not in json.loads((whole / "run.json").read_text())
-    # The episodes that both have played are compared.
+    # Only the episodes that both runs have played are compared.
     assert main(["compare", str(tmp_path), str(whole)]) == 0
     assert "left out: 254 episodes that only one of the runs has played" in capsys.readouterr().out
 
@@ -101,7 +101,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_model_is_looked_f
     (tmp_path / "file").touch()
     assert main([*ask, str(tmp_path / "file")]) == 2
     assert "is not a folder; choose another --out" in capsys.readouterr().err
-    # A folder that was made for a run that did not begin is not left behind; one of before stays.
+    # The folder of a run that did not start is removed; one that existed before stays.
     (tmp_path / "mine").mkdir()
     for out in ("new", "mine"):
         assert main([*ask, str(tmp_path / out)]) == 2
@@ -152,17 +152,17 @@ def test_a_thought_that_a_server_began_is_seen_in_the_responses(tmp_path: Path) 
 
 
 def copy_of(init: str, folder: Path) -> Path:
-    """An init's folder, to be changed."""
+    """A copy of an init's folder to modify."""
     path = find_model(init).path
     assert path is not None
     return Path(shutil.copytree(path, folder))
 
 
 def test_a_run_of_errors_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A script must not go on as if the model had been evaluated."""
+    """A script must not continue as if the model had been evaluated."""
     model = copy_of("tiny-webshop", tmp_path / "model")
     config = json.loads((model / "config.json").read_text())
-    # The first page fits in, the results of a search do not.
+    # The first page fits, but not the results of a search.
     (model / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 400}))
     words = ["eval", "--model", str(model), "--task", "webshop/builtin", "--limit", "2"]
     assert main([*words, "--engine", "transformers", "--out", str(tmp_path / "run")]) == 1
@@ -173,7 +173,7 @@ def test_a_run_of_errors_is_no_success(tmp_path: Path, capsys: pytest.CaptureFix
 def test_weights_that_are_no_numbers_end_the_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No episode of them means anything, and none is to be played again."""
+    """No episode of such a model is meaningful, and none needs to be repeated."""
     broken = fill_with_nan(copy_of("tiny-sokoban", tmp_path / "model"))
     words = ["eval", "--model", str(broken), "--task", "sokoban", "--limit", "2"]
     assert main([*words, "--engine", "transformers", "--out", str(tmp_path / "run")]) == 2

@@ -1,4 +1,4 @@
-"""Nothing that a file or an argument says moves the terminal."""
+"""No text from a file or an argument can control the terminal."""
 
 import io
 import json
@@ -50,7 +50,7 @@ def test_errors_hold_no_escape(command: str, escape: str, capsys: Capture) -> No
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
-    """The expert and the random policy on the first three levels, in folders of such names."""
+    """The expert and the random policy on the first three levels, in folders with these names."""
     root = tmp_path_factory.mktemp("runs")
     with pytest.MonkeyPatch.context() as patch:
         use_first_entries(patch, SokobanTask, 3)
@@ -60,7 +60,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]
 
 
 def everywhere(value: Any) -> Any:
-    """The same with escapes at the end of every text."""
+    """The same with escape sequences appended to every text."""
     if isinstance(value, dict):
         return {key: everywhere(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -69,7 +69,7 @@ def everywhere(value: Any) -> Any:
 
 
 def free_texts(manifest: Json, records: list[Json]) -> None:
-    """Wherever a run may say anything, it does."""
+    """Every free-text field of the run contains escape sequences."""
     manifest["model"]["name"] += ALL
     manifest["command"] = everywhere(manifest["command"] or ["a"])
     manifest["versions"] |= {f"a{ALL}": ALL}
@@ -81,7 +81,7 @@ def free_texts(manifest: Json, records: list[Json]) -> None:
 
 
 def field(*path: str) -> Callable[[Json, list[Json]], None]:
-    """A text of the manifest with escapes."""
+    """A text of the manifest with escape sequences."""
 
     def change(manifest: Json, _: list[Json]) -> None:
         *before, last = path
@@ -94,7 +94,7 @@ def field(*path: str) -> Callable[[Json, list[Json]], None]:
 
 
 def panel(**changes: Any) -> Callable[[Json, list[Json]], None]:
-    """Changes a protocol; what follows from it is restated, so that it is read on."""
+    """Change a protocol and the fields derived from it, so that it can still be read."""
 
     def change(manifest: Json, _: list[Json]) -> None:
         manifest["panels"][0] |= changes

@@ -1,4 +1,4 @@
-"""`arlarena-bench tracks` lists what every track is and costs, and shows one in full."""
+"""`arlarena-bench tracks` lists every track with its cost, and shows a single one in full."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""`arlarena-bench train`, as a person meets it: it runs, resumes, plans, and names mistakes."""
+"""`arlarena-bench train` as a user sees it: it runs, resumes, plans, and reports errors."""
 
 import json
 import os
@@ -30,7 +30,7 @@ VIEW = re.compile(r"^\w+ on \w+ from .*: |^(rollout|validation) of \d+ episodes 
 
 
 def refused(capsys: pytest.CaptureFixture[str], code: int) -> str:
-    """The one line that a refused command leaves, after what the view has said till then."""
+    """The one-line error of a rejected command, after the output of the live view so far."""
     assert code == EXIT_USER_ERROR
     *shown, line = capsys.readouterr().err.splitlines()
     assert all(VIEW.search(text) for text in shown), shown
@@ -48,7 +48,7 @@ def updates(out: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run at another temperature than 1, with all trackers that are built in."""
+    """A finished run at another temperature than 1, with all built-in trackers."""
     out = tmp_path_factory.mktemp("trained") / "run"
     settings = {"rollout__temperature": "0.7"}
     assert train(out, "--tracker", "tensorboard", "--seed", "5", **settings) == 0
@@ -76,7 +76,7 @@ def test_the_first_update_starts_at_the_init_at_any_temperature(trained: Path) -
 def test_tensorboard_gets_every_number(trained: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    # A file of the numbers; the settings have one of their own further down.
+    # The file with the metrics; the settings have their own in a subfolder.
     (events,) = (trained / "arlarena-bench").glob("events.out.tfevents.*")
     board = EventAccumulator(str(events))
     board.Reload()
@@ -97,13 +97,13 @@ def test_tensorboard_has_once_what_a_kill_had_made_again(trained: Path, tmp_path
     longer = {"rollout__temperature": "0.7", "optimization__updates": "3"}
     for _ in range(2):
         assert train(out, "--tracker", "tensorboard", "--seed", "5", **longer) == 0
-        # As if it had been killed before the checkpoint of update 3 was written.
+        # As after a kill before the checkpoint of update 3 was written.
         shutil.rmtree(out / "last")
         shutil.copytree(kept, out / "last")
     board = EventAccumulator(str(out / "arlarena-bench"))
     board.Reload()
     assert [event.step for event in board.Scalars("policy/loss")] == [1, 2, 3]
-    # This project's own reader takes the files as they are.
+    # This project's own reader accepts the files.
     files = (out / "arlarena-bench").glob(PATTERN)
     (found,) = read_tensorboard(sorted(files, key=lambda path: path.stat().st_mtime_ns), {})
     assert found.run.curves["policy/loss"].steps.tolist() == [1, 2, 3]
@@ -197,7 +197,7 @@ def test_the_checkpoint_is_a_model_for_eval(trained: Path, tmp_path: Path) -> No
     assert source.identity.sha256 != find_model("tiny-sokoban").identity.sha256
     command = ["eval", "--model", str(trained / "last"), "--task", "sokoban/builtin"]
     out = tmp_path / "eval"
-    # A sixteenth of the panel; one token a turn is quick, and shows that the model is the one.
+    # A sixteenth of the panel with one token per turn is quick, and identifies the model.
     assert main([*command, "--out", str(out), "--shard", "1/16", "--max-tokens", "1"]) == 0
     manifest = json.loads((out / "run.json").read_text())
     assert manifest["model"]["sha256"] == source.identity.sha256
@@ -219,7 +219,7 @@ def test_another_run_in_the_same_folder_is_refused_and_changes_nothing(
 
 
 def fail_after(monkeypatch: pytest.MonkeyPatch, steps: int, error: BaseException) -> None:
-    """The engine's thread meets an error at one of its steps, and never again."""
+    """The engine's thread raises an error in one step, and never again."""
     real: Callable[[Decoder], Any] = Decoder.step
     made = 0
 
@@ -256,7 +256,7 @@ def test_an_engine_that_dies_ends_with_its_code_and_the_same_command_resumes(
     capsys.readouterr()
     out = tmp_path / "run"
     with monkeypatch.context() as patch:
-        # In the middle of the second of two rollouts.
+        # Halfway through the second of two rollouts.
         fail_after(patch, steps * 3 // 4, MemoryError("no room for keys"))
         assert train(out) == EXIT_ENGINE_DOWN
     message = capsys.readouterr().err.splitlines()[-1]
@@ -295,7 +295,7 @@ def test_asynchronous_rollouts_are_never_older_than_asked_for(tmp_path: Path) ->
 
 def test_a_batch_that_teaches_nothing_is_an_update_without_steps(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    # One turn: nobody can win, and every turn costs the same.
+    # With one turn nobody can win, and every turn costs the same.
     dynamic = "{tries: 1, fill: smaller}"
     settings = {"rollout__max_turns": "1", "format_penalty": "0", "optimization__updates": "1"}
     assert train(out, recipe="dapo_grpo", sampling__dynamic=dynamic, **settings) == 0

@@ -1,4 +1,4 @@
-"""`arlarena-bench train --dry-run`: what a run would be, and what stands in its way."""
+"""`arlarena-bench train --dry-run`: what a run would do, and what would prevent it."""
 
 from pathlib import Path
 
@@ -88,7 +88,7 @@ class Root(Clipping):
 def test_a_dry_run_shows_a_method_that_cannot_learn(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Advantages that are all 0; and a root, whose gradient at a ratio of 1 is not finite."""
+    """Advantages of 0, and a root, whose gradient at a ratio of 1 is not finite."""
     (tmp_path / "methods.py").write_text(METHODS)
     recipe = tmp_path / "mine.yaml"
     words = ["train", "--recipe", str(recipe), "--plugin", str(tmp_path / "methods.py")]
@@ -118,7 +118,7 @@ def test_a_dry_run_of_a_mixture_measures_every_task(capsys: pytest.CaptureFixtur
     sets = [word for each in own for word in ("--set", each)]
     assert main(["train", "--recipe", "grpo", *words, *sets, "--dry-run"]) == 0
     printed = capsys.readouterr().out
-    # Nobody solves a level within two turns: three groups of two episodes of two rows, and two
+    # No level can be solved within two turns: three groups of two episodes of two rows, and two
     # programs.
     assert "one update: about 14 rows, " in printed
     assert "measured: 4 episodes of 2 groups played, and 6 rows trained on" in printed

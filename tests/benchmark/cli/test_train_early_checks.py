@@ -1,4 +1,4 @@
-"""What `train` refuses or says before anything is loaded."""
+"""What `train` rejects or reports before anything is loaded."""
 
 import shutil
 from dataclasses import replace
@@ -39,7 +39,7 @@ START = ("train", "--recipe", "grpo", "--init")
 
 
 def refused(capsys: pytest.CaptureFixture[str], folder: Path, *own: str) -> str:
-    """The one line that is said; no folder was made."""
+    """The single line that is printed; no folder was created."""
     out = folder / "run"
     assert main([*START, *own, "--out", str(out)]) == EXIT_USER_ERROR
     assert not out.exists()
@@ -108,7 +108,7 @@ def test_a_run_does_not_begin_in_a_folder_that_is_something_else(
 def test_an_init_without_its_tokenizer_is_refused_before_engines_start(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With `--gpus`, eight of them would have loaded vLLM first."""
+    """With `--gpus`, eight processes would otherwise have loaded vLLM first."""
     init = find_model("tiny-sokoban").path
     assert init is not None
     bare = tmp_path / "bare"
@@ -118,7 +118,7 @@ def test_an_init_without_its_tokenizer_is_refused_before_engines_start(
     words = ("--task", "sokoban", "--scale", "paper", "--gpus", "8", "--dry-run")
     said = refused(capsys, tmp_path, str(bare), *words)
     assert "has no tokenizer" in said
-    # The doctor lists it beside what else is wrong.
+    # The doctor lists it together with the other problems.
     doctor = ["doctor", "--init", str(bare), "--task", "sokoban", "--no-smoke"]
     assert main([*doctor, "--engine", "transformers"]) == 1
     assert "has no tokenizer" in capsys.readouterr().out
@@ -142,7 +142,7 @@ def test_images_in_some_tasks_need_one_process() -> None:
         (("optimization.mini_batches=null",), True),
         (("optimization.mini_batches=1", "optimization.epochs=2"), False),
         (("optimization.mini_batches=null", "optimization.mini_batch_rows=64"), False),
-        # It weighs tokens, whatever the ratio.
+        # Importance weights of the engine take effect whatever the ratio.
         (("optimization.mini_batches=1", "tis_cap=2"), True),
     ],
 )
@@ -180,7 +180,7 @@ def test_a_choice_of_an_installed_package_is_named_on_a_track_without_its_plugin
     tmp_path: Path,
 ) -> None:
     class Installed(GRPO):
-        """Brought by an entry point: nothing in the log would say which code it is."""
+        """Installed by an entry point, so that the log would not identify its code."""
 
         __module__ = "my_package.spo"
         name: Literal["installed"] = "installed"  # type: ignore[assignment]
@@ -200,7 +200,7 @@ def test_a_choice_of_an_installed_package_is_named_on_a_track_without_its_plugin
 
 
 def test_a_name_that_is_mistaken_for_a_shipped_one_is_said_before_the_run() -> None:
-    """Entries of such runs are refused, whatever their choices."""
+    """Entries of such runs are rejected, whatever their choices."""
     track = load_track("sokoban-standard")
     grpo, gspo = (resolve_on_track(track, name, 0.0002) for name in ("grpo", "gspo"))
     mixed = grpo.model_copy(update={"clipping": gspo.clipping, "aggregation": grpo.aggregation})

@@ -1,4 +1,4 @@
-"""What `train` chooses of an engine, and of how it gets weights."""
+"""How `train` chooses an engine's options and the transfer of weights."""
 
 import argparse
 import shutil
@@ -49,7 +49,7 @@ def test_importance_weights_are_on_where_the_engine_is_not_the_trainer(
 @pytest.mark.parametrize(
     ("own", "dtype"),
     [
-        (BF16, "float32"),  # transformers takes them as they are
+        (BF16, "float32"),  # transformers takes them unchanged
         (SERVER, "float32"),
         ((*SERVER, *BF16), "bfloat16"),
         ((*SERVER, *BF16, "--weights-dtype", "float32"), "float32"),
@@ -76,8 +76,8 @@ def test_on_a_gpu_only_vllm_beside_the_trainer_gets_a_share(
     monkeypatch.setattr(engines, "has_gpu", lambda: True)
     options = engines.engine_options(*beside)
     assert options.gpu_memory_utilization == engines.ENGINE_SHARE and options.sleeps
-    assert options.response_room == 64  # of a turn at scale tiny
-    # Servers have chosen theirs: an option of vLLM's would be refused.
+    assert options.response_room == 64  # for a turn at scale tiny
+    # Servers have their own options: one for vLLM would be rejected.
     assert engines.engine_options(*server).gpu_memory_utilization is None
 
 
@@ -95,7 +95,7 @@ def test_vllm_gets_what_changing_weights_and_two_engines_need(
 ) -> None:
     monkeypatch.setattr(engines, "has_gpu", lambda: True)
     assert engines.engine_options(*chosen("--engine", "vllm", *own)).model_args == arguments
-    # Elsewhere arguments of vLLM would be refused.
+    # Other engines would reject vLLM's arguments.
     assert not engines.engine_options(*chosen(*SERVER, *own)).model_args
     assert not engines.engine_options(*chosen(*own)).model_args
 
@@ -118,7 +118,7 @@ def test_several_processes_with_engines_play_and_learn_in_turns(
 
 
 def large(folder: Path) -> Path:
-    """A folder that says it has Qwen3-4B; its weights are never looked at."""
+    """A folder that claims to contain Qwen3-4B; its weights are never read."""
     init = find_model("tiny-sokoban").path
     assert init is not None
     shutil.copytree(init, folder)
@@ -159,7 +159,7 @@ def test_micro_batches_are_as_large_as_a_gpu_has_room_for(
     tokens, said = fitted(64.0, "--dry-run")
     assert tokens == 16_384 and said is not None and "optimization.lora.rank=32" in said
     assert fitted(47.0, "--set", "optimization.lora.rank=32") == (16_384, None)
-    # What the user has chosen stays.
+    # A value chosen by the user stays.
     assert fitted(47.0, "--set", "optimization.micro_batch_tokens=16384") == (16_384, None)
 
 
@@ -176,7 +176,8 @@ def test_a_sleeping_engine_needs_its_share_while_episodes_are_played(
         training, _ = gpus.fit(*chosen(*policy, *own))
         return training.config.optimization.micro_batch_tokens
 
-    # README: 83.2 GiB while learning; what lasts is 55.2, and 62.7 with copies for the engine.
+    # README: 83.2 GiB while learning; the permanent part is 55.2, and 62.7 with the engine's
+    # copies.
     assert fitted(0.4, 131.0) == 16_384
     assert fitted(0.2, 79.2) == 4_096
     with pytest.raises(UserError, match="does not fit: playing needs 55.2 GiB of each device, and"):
@@ -194,12 +195,12 @@ def test_a_share_that_vllm_cannot_start_in_is_refused(
 
     policy = ("--init", str(large(tmp_path / "4b")), "--task", "alfworld", "--scale", "paper")
     monkeypatch.setattr(gpus, "smallest_gpu", lambda: 131.0)
-    # 7.5 GiB of weights in bfloat16, and keys and values of a row.
+    # 7.5 GiB of weights in bfloat16, and the KV cache of a row.
     beside = ("--engine", "vllm", "--gpu-memory-utilization", "0.05")
     with pytest.raises(UserError, match=r"vLLM needs \d\.\d GiB or more .* and 6.6 GiB of each"):
         gpus.fit(*chosen(*policy, *beside))
     assert CacheConfig().gpu_memory_utilization == engines.SERVER_SHARE
-    # The trainer has room on its six GPUs, and servers on theirs would not start.
+    # The trainer fits on its six GPUs, but servers on the other two would not start.
     divided = plan.plan_gpus(8, None, tuple("01234567"))
     served = (*policy, "--gpus", "8")
     monkeypatch.setattr(gpus, "smallest_gpu", lambda: 80.0)
@@ -235,7 +236,7 @@ def test_two_engines_share_what_one_would_take(monkeypatch: pytest.MonkeyPatch) 
 def test_models_of_transformers_engines_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "has_gpu", lambda: True)
     own = ("--engine", "transformers")
-    # All 64 episodes at once; on a GPU its own type is bfloat16.
+    # All 64 episodes at once; on a GPU the default dtype is bfloat16.
     assert gpus.launched(*chosen(*own)).models == EngineModels(1, 2, 64)
     few = ("--set", "rollout.concurrency=10")
     wide = chosen(*own, *few, "--recipe", "agentrl", "--dtype", "float32")

@@ -1,4 +1,4 @@
-"""`train --plugin` and `reproduce --plugin`: the code of a user's own class is part of a run."""
+"""`train --plugin` and `reproduce --plugin`: the code of a user's own class is part of the run."""
 
 import json
 from collections.abc import Iterator
@@ -62,7 +62,7 @@ def test_a_run_names_its_code_and_is_not_resumed_with_another(
     head = (place / "run" / "config.yaml").read_text()
     assert head.startswith(CONFIG_HEAD)
     assert f"# plug-in: rank.py, SHA-256 {sha256_of(RANK)}\n" in head
-    # The same behavior in other words: no setting differs, and still nobody can know.
+    # The same behavior with different code: no setting differs, but that cannot be verified.
     other = RANK + "\n"
     (place / "rank.py").write_text(other)
     line = refused(capsys, train(place, *plugin))
@@ -70,7 +70,7 @@ def test_a_run_names_its_code_and_is_not_resumed_with_another(
         "choose another --out (the code of plug-in rank.py differs: SHA-256 "
         f"{sha256_of(RANK)[:12]}..., now SHA-256 {sha256_of(other)[:12]}...)"
     )
-    # What explains a difference stands before the setting that it brings.
+    # The cause of a difference comes before the setting that it changes.
     (place / "rank.py").write_text(LONGER)
     line = refused(capsys, train(place, *plugin))
     assert f"now SHA-256 {sha256_of(LONGER)[:12]}...; advantage.scale none, now 1.0)" in line
@@ -127,7 +127,7 @@ def test_a_run_without_plugins_has_no_such_field(tmp_path: Path) -> None:
 
 @pytest.fixture
 def early(place: Path) -> Iterator[tuple[str, str]]:
-    """A plug-in with a learner, and the recipe in the folder names it."""
+    """A plug-in with a learner, which the recipe in the folder names."""
     (place / "early.py").write_text(EARLY_TURNS)
     (place / "ranked.yaml").write_text(
         RECIPE.replace("rank}", "grpo}") + "learner: {name: early_turns, turns: 1}\n"
@@ -139,7 +139,7 @@ def early(place: Path) -> Iterator[tuple[str, str]]:
 def test_on_a_track_a_recipe_that_names_nothing_of_its_plugin_is_warned_of(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Hours of training whose entry would be refused."""
+    """A warning before hours of training for an entry that would be rejected."""
     (place / "ranked.yaml").write_text(RECIPE.replace("rank}", "grpo}"))
     words = ["train", "--track", "sokoban-stress", "--recipe", str(place / "ranked.yaml")]
     words += ["--plugin", str(place / "rank.py"), "--out", str(place / "run"), "--dry-run"]

@@ -1,4 +1,4 @@
-"""Signals of a training run, while its event loop waits for something that takes long."""
+"""Signals to a training run while its event loop is blocked for long."""
 
 import asyncio
 import inspect
@@ -22,7 +22,7 @@ __all__ = ["one_thread"]
 
 
 class Stoppable:
-    """What is asked to stop."""
+    """Counts requests to stop."""
 
     asked = 0
     finished = False

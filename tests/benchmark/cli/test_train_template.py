@@ -1,4 +1,4 @@
-"""`train --chat-template-kwargs`: variables reach every prompt, the log, and what comes after."""
+"""`train --chat-template-kwargs`: variables reach every prompt, the log, and later commands."""
 
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ def train(model: Path, out: Path, *arguments: str) -> int:
 
 @pytest.fixture
 def prompts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """All prompts as the model got them."""
+    """All prompts that the model received."""
     real, found = TransformersEngine.generate, []
 
     async def generate(self: TransformersEngine, request: Request) -> Generation:
@@ -58,7 +58,7 @@ def test_variables_reach_prompts_log_and_evaluation(
     assert prompts and all(text.endswith(EMPTY_THOUGHT) for text in prompts)
     log = read_training_log(out / LOG)
     assert log.start.configuration["chat_template_kwargs"] == {"enable_thinking": False}
-    # A gap would show that the trainer has seen other prompts than the engine.
+    # A gap would show that trainer and engine used different prompts.
     gap = log.updates[0].values["engine/abs_max"]
     assert gap < 1e-3
     chosen = SamplingOverrides(repeats=1, chat_template_kwargs={"enable_thinking": False})
@@ -67,7 +67,7 @@ def test_variables_reach_prompts_log_and_evaluation(
     assert f"--chat-template-kwargs '{NOT_THINKING}'" in capsys.readouterr().out
     assert logged_configuration(log.start)[0].chat_template_kwargs == {"enable_thinking": False}
     prompts.clear()
-    # Another run than one that lets the model think.
+    # A different run from one that lets the model think.
     assert train(model, out) == EXIT_USER_ERROR
     assert "chat_template_kwargs.enable_thinking" in capsys.readouterr().err
     assert not prompts

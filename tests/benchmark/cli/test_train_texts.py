@@ -1,4 +1,4 @@
-"""What `arlarena-bench train` says of a run, from logs and folders made by hand."""
+"""Messages of `arlarena-bench train` about a run, from hand-made logs and folders."""
 
 import argparse
 import shlex
@@ -85,7 +85,7 @@ def test_nothing_in_the_command_ends_the_comment(
 
 
 def test_the_end_names_the_last_and_the_best_beside_the_init(tmp_path: Path) -> None:
-    # 64, 128 and 128 of 256; Wilson intervals as `benchmark.stats.intervals` has them.
+    # 64, 128 and 128 of 256; Wilson intervals from `benchmark.stats.intervals`.
     rates = [validation_line(0, solved=64), update_line(1), validation_line(1), update_line(2)]
     assert closing(tmp_path, *rates, validation_line(2), models=("best", "last")) == [
         "last of 3 validations, after update 2: success builtin 50.0% [43.9, 56.1] "

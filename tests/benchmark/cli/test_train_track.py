@@ -1,4 +1,4 @@
-"""`train --track` as a person meets it: pins, tuning, open runs, and what it refuses."""
+"""`train --track` as a user sees it: pins, tuning, open runs, and rejected arguments."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ from tests.support.training.small_track import small_track
 
 @pytest.fixture(autouse=True)
 def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A registry with one small track, `small`, and nothing of any study."""
+    """A registry with one small track, `small`, and no study results."""
     folder = tmp_path / "tracks"
     folder.mkdir()
     (folder / "small.yaml").write_text(yaml.safe_dump(small_track()))
@@ -46,7 +46,7 @@ def log_of(folder: Path) -> TrainingLog:
 
 
 def numbers(folder: Path) -> list[dict[str, Any]]:
-    """The lines of a log without what depends on the machine's speed."""
+    """The lines of a log without the fields that depend on the machine's speed."""
     lines = [json.loads(line) for line in (folder / LOG).read_text().splitlines()][1:]
     return [without_times(line) for line in lines]
 
@@ -59,7 +59,7 @@ def write_rates(rate: float, recipe: str = "grpo") -> None:
 
 @pytest.fixture
 def mine(tmp_path: Path) -> Path:
-    """A recipe of the user's own."""
+    """A custom recipe."""
     path = tmp_path / "mine.yaml"
     path.write_text("advantage: {name: rloo}\nclipping: {name: ppo}\naggregation: token-mean\n")
     return path
@@ -97,7 +97,7 @@ def test_a_run_tunes_its_rate_and_is_the_run_at_that_rate(
     assert deviations(track, log.start) == []
     assert f"weights of last: SHA-256 {folder_sha256(tuned / 'last')}" in printed.out
     assert f"# track: small, SHA-256 {track.sha256}\n" in (tuned / "config.yaml").read_text()
-    # With the rate of a study there is nothing to tune, and the run is the same.
+    # With the study's rate there is nothing to tune, and the run is the same.
     write_rates(rate)
     assert train(known) == 0
     assert f"learning rate: {rate:g}, tuned by the study of track small" in capsys.readouterr().err
@@ -171,10 +171,10 @@ def test_a_dry_run_tunes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[s
     resolved = yaml.safe_load(printed.out.partition("\npolicy: ")[0])
     assert resolved["optimization"]["learning_rate"] == 1e-4
     assert not (tmp_path / "run").exists()
-    # Two tuning runs of two updates each, of eight episodes.
+    # Two tuning runs with two updates of eight episodes each.
     assert "\nthe run: 2 updates and 0 validations, about " in printed.out
     assert "\nthe tuning before it: 4 updates, about " in printed.out
-    # The tuning keeps the track's sizes; updates of twice the episodes count twice.
+    # Tuning keeps the track's sizes, so an update of the run costs as much as two of its updates.
     assert train(tmp_path / "run", "--dry-run", "--set", "rollout.groups=4") == 0
     assert "\nthe tuning before it: 2 updates, about " in capsys.readouterr().out
     write_rates(1e-4)
@@ -204,13 +204,13 @@ def test_seeds_of_a_custom_recipe_share_a_tuning(
         for run in ("s5", "s6")
     ]
     assert rate.startswith(f"learning rate: {rates[0]:g}, ") and rates[0] == rates[1]
-    # Where nothing is left to tune, several processes may begin.
+    # If nothing is left to tune, several processes may start.
     track, init = load_track("small"), find_model("tiny-sokoban")
     config = tracks.resolve_on_track(track, str(mine), 1e-4)
     third = TrainingRun("mine", config, track.load_tasks(), init, 7, tmp_path / "s7")
     search = find_tuning(third, track, str(mine), shared)
     assert search.text(processes=2) == f"learning rate: the tuning in {shared} is finished"
-    # Half of it is left: the other one is not estimated again.
+    # Half of it is left: the finished half is not counted again.
     logs[1].unlink()
     with pytest.raises(UserError, match="is tuned by a single process first"):
         search.text(processes=2)
@@ -238,7 +238,7 @@ def test_a_custom_recipe_has_a_tuned_rate_by_its_name_where_results_are_given(
     assert tuned in capsys.readouterr().err
     assert train(tmp_path / "run", "--dry-run", recipe=str(mine)) == 0
     assert "learning rate: tuning over 0.0001, 0.01 first" in capsys.readouterr().err
-    # The name of a shipped recipe is no way to its rate.
+    # A custom recipe cannot use a shipped recipe's name to get its rate.
     mine.rename(tmp_path / "grpo.yaml")
     line = refused(capsys, train(tmp_path / "run", *given, recipe=str(tmp_path / "grpo.yaml")))
     assert "grpo is the name of a shipped recipe" in line

@@ -1,4 +1,4 @@
-"""Comparisons: paired play by play, refused where they would mean nothing, told in sentences."""
+"""Comparisons: paired by play, rejected if meaningless, and explained in sentences."""
 
 import random
 from dataclasses import replace
@@ -68,8 +68,8 @@ def test_scores_are_compared_with_bootstrap_and_sign_flips() -> None:
     assert (score.a, score.b) == (1.75 / 5, 3.75 / 5)
     assert score.difference == bootstrap_mean([1.0, -0.25, 0.0, 0.75, 0.5])
     assert score.difference.value == 0.4
-    # Of 16 sign patterns of 1, 3/4, 1/2, 1/4 those with |sum| >= 2: the minority weighs 1/4 at
-    # most, that is {} and {1/4}, and their mirror images.
+    # Of 16 sign patterns of 1, 3/4, 1/2, 1/4, those with |sum| >= 2: the minority weighs at most
+    # 1/4, so it is {} or {1/4}, and their mirror images.
     assert score.p_value == 4 / 16
 
 
@@ -114,7 +114,7 @@ def test_only_episodes_that_both_have_played_are_compared() -> None:
 
 
 def test_other_numbers_of_repeats_are_compared_with_all_plays() -> None:
-    """A greedy run with a sampled one: repeat 0 alone would be a part of the second."""
+    """A greedy and a sampled run: repeat 0 would be only a part of the latter."""
     sampled = make_protocol(episodes=2, repeats=4, sampling=Sampling(temperature=1.0))
     run_a = make_manifest(make_protocol(episodes=2)), [make_record("e0"), make_record("e1", False)]
     solved = {"e0": (True, True, False, False), "e1": (False, True, True, True)}

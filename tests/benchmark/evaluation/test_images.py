@@ -1,4 +1,4 @@
-"""Episodes with images: records have hashes, replays draw them again, reports show them."""
+"""Episodes with images: records store hashes, replays render them again, and reports show them."""
 
 import base64
 import json
@@ -77,7 +77,7 @@ def test_the_report_holds_every_image(run: Path) -> None:
 def test_a_run_says_which_protocol_it_is(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The setting alone makes the same run."""
+    """The setting by itself gives the same run as the panel's name."""
     shown = ["--task", "sokoban/builtin", "--set", "sokoban.view=pixels", "--limit", "1"]
     assert main(["eval", "--engine", "expert", *shown, "--out", str(tmp_path)]) == 0
     by_setting, by_name = read_manifest(tmp_path), read_manifest(run)
@@ -92,7 +92,7 @@ def test_a_run_says_which_protocol_it_is(
 
 
 def test_a_run_from_before_the_protocol_had_a_name(run: Path, tmp_path: Path) -> None:
-    """It lists the setting as an override."""
+    """The old run lists the setting as an override."""
     now = json.loads((run / "run.json").read_text("utf-8"))
     old = tmp_path / "run.json"
     old.write_text(json.dumps(now | {"overrides": {"sokoban.view": "pixels"}}))

@@ -1,4 +1,4 @@
-"""A run that is killed at random moments and repeated is the run that was never interrupted.
+"""A run killed at random moments and restarted equals one that was never interrupted.
 
 Set `EVAL_KILLS=20` for 20 kills (default: 6).
 """
@@ -37,7 +37,7 @@ def lines(out: Path) -> int:
 
 
 def kill_at_random(out: Path, kill: int, rng: random.Random) -> None:
-    """Start the run and kill it: every third time anywhere, start-up included, else at work."""
+    """Start the run and kill it: every third time at any moment, otherwise while it plays."""
     before = lines(out)
     # Leave the later kills something to interrupt.
     most = EPISODES - 2 * (KILLS - kill)
@@ -66,7 +66,7 @@ def test_kills_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
         records = out / "episodes.jsonl"
         whole = records.read_bytes().split(b"\n")[:-1] if records.exists() else []
         found = {(r["episode"], r["repeat"]): line for line in whole for r in [json.loads(line)]}
-        # Nothing is there twice, and what was on the disk before still is.
+        # There are no duplicates, and everything stored before still exists.
         assert len(found) == len(whole)
         assert kept.items() <= found.items()
         kept = found
@@ -92,7 +92,7 @@ def test_an_orderly_stop_says_how_to_resume(tmp_path: Path, number: signal.Signa
     assert process.returncode == 130
     assert "run the same command again to resume" in output.decode()
     assert "Traceback" not in output.decode()
-    # Every line is whole.
+    # Every line is complete.
     content = (tmp_path / "episodes.jsonl").read_bytes()
     assert content.endswith(b"\n")
     assert len([json.loads(line) for line in content.splitlines()]) >= 5

@@ -1,4 +1,4 @@
-"""The fingerprint changes with everything that can move a number, and with nothing else."""
+"""The fingerprint changes with everything that can affect a number, and with nothing else."""
 
 import json
 from dataclasses import fields, replace
@@ -131,7 +131,7 @@ def test_images_alone_make_the_pixels_protocol() -> None:
     task = TASK.configured({"view": "pixels"})
     pixels = PanelProtocol.of(task, task.panel("builtin"))
     assert (pixels.name, pixels.public_name, pixels.overrides) == ("v1", PIXELS, {})
-    # As it was before the protocol had a name.
+    # The format before the protocol had a name.
     assert run_fingerprint((pixels,)).startswith("6a433b5f9390ff9f")
     assert PROTOCOL.public_name == "v1"
     warm = replace(pixels, sampling=Sampling(temperature=1.0))

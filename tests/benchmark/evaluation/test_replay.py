@@ -1,4 +1,4 @@
-"""Replay: honest records hold, and every changed field is found."""
+"""Replay: honest records pass, and every changed field is detected."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What of a response the world sees."""
+"""Which part of a response the environment sees."""
 
 import pytest
 
@@ -16,20 +16,20 @@ UP = "<think></think><action>up</action>"
 @pytest.mark.parametrize(
     ("response", "seen"),
     [
-        # As the prompt asks for it; the thought was in a field of its own or in the template.
+        # In the prompt's format; the thought was in a separate field or in the template.
         ("<think>a box</think><action>up</action>", UP),
         ("<think>\na box</think>\n\n<action>up</action>", f"{UP[:15]}\n\n{UP[15:]}"),
-        # A native thought, then what the prompt asks for.
+        # A native thought, then the prompt's format.
         (
             "<think>native</think><think>box</think><action>up</action>",
             f"<think>box{UP[7:]}",
         ),
-        # The template has opened the thought and the server does not show it.
+        # The template has opened the thought, and the server does not include that.
         ("a box, <action>left</action>?</think><action>up</action>", UP),
-        # Hidden thoughts: the answer alone.
+        # Hidden thoughts: only the answer.
         ("<action>up</action>", UP),
         ("<THINK>loud</THINK><action>up</action>", UP),
-        # Cut off.
+        # Truncated.
         ("<think>a box <action>up</action>", "<think></think>"),
         ("", "<think></think>"),
         ("up", "<think></think>up"),

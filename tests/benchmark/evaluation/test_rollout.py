@@ -1,4 +1,4 @@
-"""Playing: every episode once, at any concurrency the same, errors recorded and never dropped."""
+"""Plays every episode once, equally at any concurrency, and records errors, never drops them."""
 
 import asyncio
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def jobs(count: int) -> list[Job]:
 
 
 class FaultyEngine(Engine):
-    """The expert, but with a fault of the test's choice before each response."""
+    """The expert, with a fault chosen by the test before each response."""
 
     name = "faulty"
 
@@ -123,7 +123,7 @@ async def test_an_error_that_stays_is_a_recorded_failure() -> None:
         assert not record.success
         assert record.error == "EngineError: broken"
         assert len(record.turns) == 1
-        # Fifteen turns are charged, and the fourteen that were not valid ones.
+        # All fifteen turns are charged, and the fourteen unplayed ones count as invalid.
         assert (record.score, record.reward) == (-1.5, -1.5)
         assert record.penalty == pytest.approx(1.4)
 
@@ -176,7 +176,7 @@ async def test_seeds_differ_by_turn_episode_and_repeat() -> None:
 
 
 async def test_an_error_never_raises_a_mean() -> None:
-    """Whatever turn it comes at, and whatever the policy would have gone on to do."""
+    """Whatever the turn of the error, and whatever the policy would have done afterward."""
     played = {record.episode: record for record in await records(ScriptedEngine("random"), 64, 8)}
     for broken_turn in (1, 3, 15):
 

@@ -1,4 +1,4 @@
-"""The run folder: kept as it goes, resumed past a crash, refused where it is not the same run."""
+"""The run folder: written incrementally, resumed after a crash, rejected for a different run."""
 
 import asyncio
 import errno
@@ -52,7 +52,7 @@ def play(path: Path, plan: Plan = PLAN, policy: str = "random", concurrency: int
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A whole run of the random policy, to be copied."""
+    """A complete run of the random policy to copy."""
     folder = tmp_path_factory.mktemp("played")
     play(folder)
     return folder
@@ -60,7 +60,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(played: Path, tmp_path: Path) -> Path:
-    """A copy of it."""
+    """A copy of the run."""
     return Path(shutil.copytree(played, tmp_path / "run"))
 
 
@@ -286,7 +286,7 @@ def test_a_path_that_cannot_be_a_folder(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_full_disk_keeps_what_was_recorded(tmp_path: Path) -> None:
-    """Through the command line, in a process whose files may not grow beyond 200 kB."""
+    """Runs the command in a process whose files may not exceed 200 kB."""
     command = [sys.executable, "-m", "benchmark.cli", "eval", "--engine", "random"]
     command += ["--task", "sokoban"]
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The token sequence of an episode, put together from its turns."""
+"""The token sequence of an episode, assembled from its turns."""
 
 import pytest
 from pydantic import ValidationError
@@ -17,14 +17,14 @@ def test_one_turn() -> None:
 
 
 def test_what_the_world_said_is_not_the_models() -> None:
-    # The response 3 4 ended its turn with 9; the template writes 9, then 5 6 for the world.
+    # The response 3 4 ended its turn with 9; the template writes 9, then 5 6 from the environment.
     turns = [turn((1, 2), (3, 4, 9)), turn((1, 2, 3, 4, 9, 5, 6), (7, 9))]
     joined = token_sequence(turns)
     assert joined == TokenSequence((1, 2, 3, 4, 9, 5, 6, 7, 9), ((2, 5), (7, 9)), (0, 1))
 
 
 def test_what_was_dropped_of_a_response_is_not_in_the_sequence() -> None:
-    # Of 3 4 8 8 only 3 4 was kept; then the template ends the turn.
+    # Only 3 4 of 3 4 8 8 was kept; then the template ends the turn.
     turns = [turn((1, 2), (3, 4, 8, 8)), turn((1, 2, 3, 4, 9, 5), (7,))]
     assert token_sequence(turns) == TokenSequence((1, 2, 3, 4, 9, 5, 7), ((2, 4), (6, 7)), (0, 1))
 
@@ -40,7 +40,7 @@ def test_a_response_of_which_nothing_was_kept() -> None:
         [],
         [turn(None, (1,))],
         [turn((1,), None)],
-        # The second prompt was rebuilt.
+        # The second prompt was re-rendered.
         [turn((1, 2), (3,)), turn((1, 5, 3), (4,))],
     ],
 )

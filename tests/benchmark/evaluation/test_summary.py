@@ -1,4 +1,4 @@
-"""Summaries: every number by hand, whatever is missing, in whatever order records come."""
+"""Summaries: every number by hand, with missing parts, and with records in any order."""
 
 import json
 import random
@@ -58,7 +58,7 @@ def test_a_complete_panel_is_computed_by_hand() -> None:
     # Returns: 10.8; -0.2 - 0.2; -0.2; 0 - 0.1.
     assert panel.episode_return.value == pytest.approx((10.8 - 0.4 - 0.2 - 0.1) / 4)
     assert (panel.score_name, panel.score_unit) == ("reward", "points")
-    # Eight turns: two cut ones break the contract, three actions are not admitted.
+    # Eight turns: two truncated ones violate the format, and three actions are invalid.
     assert (panel.format_valid, panel.action_valid, panel.truncated) == (6 / 8, 5 / 8, 2 / 8)
     assert panel.turns == 8 / 4
     assert panel.prompt_tokens == (5 * 100 + 200 + 2 * 300) / 8
@@ -155,7 +155,7 @@ def test_tokens_are_none_where_they_are_not_counted() -> None:
     uncounted = make_turn(prompt_tokens=None, response_tokens=None)
     panel = summary_of([make_record("e0", turns=[uncounted])])
     assert (panel.prompt_tokens, panel.response_tokens, panel.total_tokens) == (None, None, None)
-    # In part: means over what is counted, and no total, which would pass for the whole.
+    # Partly counted: means over the counted plays, and no total, which would look complete.
     panel = summary_of([make_record("e0", turns=[uncounted, make_turn()])])
     assert (panel.prompt_tokens, panel.response_tokens, panel.total_tokens) == (100, 10, None)
 
@@ -263,14 +263,14 @@ def test_one_value_has_an_interval_without_width() -> None:
 
 def test_pass_at_k_of_a_panel_and_its_categories() -> None:
     protocol = make_protocol(episodes=2, repeats=4)
-    # One episode solved in two of four plays, another one in none.
+    # One episode solved in two of four plays, another in none.
     records = [
         make_record("e0", success=repeat < 2, repeat=repeat, category="1") for repeat in range(4)
     ] + [make_record("e1", success=False, repeat=repeat, category="2") for repeat in range(4)]
     (panel,) = summarize(make_manifest(protocol), records).panels
     assert [passed.k for passed in panel.pass_at] == [2, 4]
     assert panel.success.value == 0.25
-    # Of the six pairs of plays of the first episode, five hold a success.
+    # Five of the six pairs of plays of the first episode contain a success.
     assert panel.pass_at[0].success.value == pytest.approx(5 / 12)
     assert panel.pass_at[1].success.value == 0.5
     assert [category.solved_in(2) for category in panel.categories] == pytest.approx([5 / 6, 0])

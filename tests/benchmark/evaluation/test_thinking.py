@@ -1,4 +1,4 @@
-"""Models that think: a template that opens the thought, variables of a template, audits of both."""
+"""Reasoning models: a template that opens the thought, template variables, audits of both."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ NOT_THINKING = SamplingOverrides(chat_template_kwargs={"enable_thinking": False}
 
 
 class Watching(TransformersEngine):
-    """Remembers the prompts as the model got them."""
+    """Stores the prompts that the model received."""
 
     async def generate(self, request: Request) -> Generation:
         generation = await super().generate(request)
@@ -36,7 +36,7 @@ class Watching(TransformersEngine):
 async def played(
     folder: Path, out: Path, choices: SamplingOverrides = STANDARD
 ) -> tuple[Manifest, list[EpisodeRecord], list[str]]:
-    """Play eight levels; the manifest, the records and the prompts."""
+    """Play eight levels; returns the manifest, the records and the prompts."""
     plan = Plan.of([("sokoban", "builtin")], choices, Shard(index=1, count=32))
     chat = plan.panels[0].protocol.chat
     async with Watching(folder, dtype="float32", chat=chat) as engine:

@@ -1,4 +1,4 @@
-"""The shipped inits play: end to end, as they are known to, the same at any concurrency."""
+"""The shipped inits play end to end, with known results, and the same at any concurrency."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ def play(path: Path, plan: Plan, concurrency: int) -> list[EpisodeRecord]:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """What an init plays now, once: a part of its panel."""
+    """The init's current play on a part of its panel, once per session."""
 
     @cache
     def run(name: str) -> Path:
@@ -53,7 +53,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 def accepted_run(name: str) -> ReadRun:
-    """The whole panel as the init has played it: its entry."""
+    """The init's play on the whole panel, from its entry."""
     (folder,) = SUBMISSIONS.glob(f"*_{name}")
     (run,) = read_accepted(folder).runs
     return run
@@ -77,14 +77,14 @@ def test_an_init_plays_as_it_is_known_to(
     manifest, records = read_run(path)
     assert manifest.model.kind == "init"
     assert manifest.overrides == {}
-    # Another processor rounds otherwise, which now and then moves a choice between two tokens.
+    # Other processors round differently, which occasionally changes the choice between two tokens.
     known = {record.key: record.success for record in accepted_run(name).records}
     same = [known[record.key] == record.success for record in records]
     assert sum(same) >= 0.9 * episodes
 
 
-# Of `tiny-all`, 20% on every task was asked for; its upper ends, and the bands of `tiny-all-mixed`,
-# were set when they were made.
+# The target for `tiny-all` was 20% on every task; its upper limits, and the ranges of
+# `tiny-all-mixed`, were set when they were made.
 @pytest.mark.parametrize(
     ("name", "task", "episodes", "low", "high"),
     [
@@ -107,7 +107,7 @@ def test_an_init_plays_as_it_is_known_to(
 def test_an_init_lies_in_its_band(
     name: str, task: str, episodes: int, low: float, high: float
 ) -> None:
-    """Under-trained on purpose: reinforcement learning has room in both directions."""
+    """Deliberately under-trained, so that reinforcement learning can improve or worsen them."""
     run, source = accepted_run(name), find_model(name)
     panels = {panel.task: panel for panel in run.summary.panels}
     assert set(panels) == set(source.tasks)
@@ -132,14 +132,14 @@ def test_an_episode_of_mathematics_is_one_sequence(runs: Callable[[str], Path]) 
         sequence = record.sequence
         assert sequence is not None
         drawn = [chat.decode(sequence.token_ids[begin:end]) for begin, end in sequence.written]
-        # Of every response what the conversation kept of it, and the end of the turn where drawn.
+        # The part of every response kept in the conversation, and the stop token if sampled.
         assert len(drawn) == len(record.turns)
         for text, turn in zip(drawn, record.turns, strict=True):
             assert turn.response.startswith(text)
         assert sum(sequence.response_mask) <= sum(
             turn.response_tokens or 0 for turn in record.turns
         )
-        # Between them stands what the programs printed.
+        # The output of the programs is in between.
         whole = chat.tokenizer.decode(sequence.token_ids)
         for turn in record.turns[:-1]:
             assert f"Output:\n{turn.info['output']}" in whole
@@ -152,7 +152,7 @@ def test_greedy_float32_does_not_depend_on_concurrency(tmp_path: Path) -> None:
     assert len(runs[0]) == 8
     for other in runs[1:]:
         for one, two in zip(runs[0], other, strict=True):
-            # Batched sums round differently, so log-probabilities agree only closely.
+            # Batched sums round differently, so log-probabilities agree only approximately.
             exact = {"turns": {"__all__": {"log_prob"}}}
             assert one.model_dump(exclude=exact) == two.model_dump(exclude=exact)
             for turn, again in zip(one.turns, two.turns, strict=True):
@@ -169,7 +169,7 @@ def test_seeded_sampling_repeats(tmp_path: Path) -> None:
     first, second = (play(tmp_path / name, plan, n) for name, n in (("a", 64), ("b", 7)))
     responses = [[t.response for r in run for t in r.turns] for run in (first, second)]
     assert responses[0] == responses[1]
-    # The two plays of an episode are drawn with different seeds.
+    # The two plays of an episode are sampled with different seeds.
     by_key = {(r.episode, r.repeat): [t.response for t in r.turns] for r in first}
     assert any(
         by_key[e, 0] != by_key[e, 1] for e, _ in by_key if (e, 1) in by_key and (e, 0) in by_key

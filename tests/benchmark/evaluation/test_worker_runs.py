@@ -1,4 +1,4 @@
-"""Whole commands with episodes in worker processes: the same files as with episodes inline."""
+"""Commands with episodes in worker processes write the same files as with inline episodes."""
 
 import json
 import os
@@ -45,13 +45,13 @@ sys.exit(main(sys.argv[1:]))
 
 @pytest.fixture
 def _in_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sokoban's episodes live in worker processes."""
+    """Run Sokoban's episodes in worker processes."""
     monkeypatch.setattr(SokobanTask, "info", replace(SokobanTask.info, worker_processes=True))
 
 
 @pytest.fixture(scope="module")
 def inline(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of the random policy with its episodes in this process."""
+    """A run of the random policy with episodes in this process."""
     path: Path = tmp_path_factory.mktemp("inline")
     assert evaluate(path) == 0
     return path
@@ -70,7 +70,7 @@ def started_processes(pid: int) -> list[int]:
 
 @pytest.mark.usefixtures("_in_workers")
 def test_a_run_is_byte_identical(inline: Path, tmp_path: Path) -> None:
-    """`test_hosts.py` has other numbers of processes."""
+    """`test_hosts.py` covers other numbers of processes."""
     assert evaluate(tmp_path, "--env-processes", "3", "--concurrency", "64") == 0
     for name in COMPARED:
         assert (tmp_path / name).read_bytes() == (inline / name).read_bytes()
@@ -79,7 +79,7 @@ def test_a_run_is_byte_identical(inline: Path, tmp_path: Path) -> None:
     assert (here["env_processes"], there["env_processes"]) == (None, 3)
     fingerprints = [json.loads((p / "run.json").read_text()) for p in (inline, tmp_path)]
     assert fingerprints[0]["panels"] == fingerprints[1]["panels"]
-    # Its report replays in the processes what it draws.
+    # Its report replays the episodes that it shows in these processes.
     for run in (inline, tmp_path):
         assert "256 episodes replayed, none with differences" in " ".join(
             (run / "report.html").read_text().split()
@@ -197,7 +197,7 @@ def test_a_stopped_run_leaves_no_process_and_goes_on(
     workers = started_processes(process.pid)
     assert len(workers) == 2
     if whole_group:
-        os.killpg(process.pid, number)  # what a terminal does
+        os.killpg(process.pid, number)  # as a terminal does
     else:
         process.send_signal(number)
     output = process.communicate(timeout=120)[0].decode()

@@ -1,4 +1,4 @@
-"""Success at equal updates, episodes and seconds, by hand."""
+"""Success after equal updates, episodes and seconds, by hand."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ from tests.support.training.logs import Line, start_line, update_line, validatio
 
 
 def run_of(success: Mapping[int, float], episodes: Sequence[float | None]) -> RunCurves:
-    """Validations by update, and the episodes of every update from 1 on; None is not said."""
+    """Validations by update, and the episodes of every update from 1 on; None if not logged."""
     said = [(step, count) for step, count in enumerate(episodes, 1) if count is not None]
     curves = {
         "validation/success": Points(np.array([*success]), np.array([*success.values()])),
@@ -43,7 +43,7 @@ def test_at_equal_updates_the_shortest_run_sets_the_limit() -> None:
 
 
 def test_at_equal_episodes_the_one_with_fewest_sets_the_limit() -> None:
-    # 384 episodes: all of the plain run; of the other one 70% after 256, and 80 after 512.
+    # 384 episodes: the end of the plain run; the other one has 70% after 256 and 80% after 512.
     found = equal_success([PLAIN, DYNAMIC], "episodes")
     assert found is not None
     assert (found.by, found.limit) == ("episodes", 384)
@@ -51,7 +51,7 @@ def test_at_equal_episodes_the_one_with_fewest_sets_the_limit() -> None:
 
 
 def timed(run: RunCurves, total: Sequence[float], validation: Mapping[int, float]) -> RunCurves:
-    """A run with the seconds of its updates, and of the validations among them."""
+    """A run with the seconds of its updates, including those of validations."""
     curves = {
         **run.curves,
         "seconds/total": Points(np.arange(1, len(total) + 1), np.array(total, np.float64)),
@@ -63,11 +63,11 @@ def timed(run: RunCurves, total: Sequence[float], validation: Mapping[int, float
 
 
 def test_at_equal_seconds_the_fastest_sets_the_limit_and_validations_take_no_time() -> None:
-    # 10, 10, 10 and 10 s of training, and of the other one 20 s an update.
+    # 10, 10, 10 and 10 s of training; the other run has 20 s per update.
     fast = timed(DYNAMIC, [10, 70, 10, 30], {2: 60, 4: 20})
     slow = timed(PLAIN, [20, 21, 20, 21, 20, 21], {2: 1, 4: 1, 6: 1})
     found = equal_success([fast, slow], "seconds")
-    # The slow one has made two updates by then.
+    # The slow run has made two updates by then.
     assert found == EqualSuccess("seconds", 40, (0.8, 0.55))
     # At 60 s it has made three: halfway between 55 and 60%.
     slower = timed(DYNAMIC, [15] * 4, {})
@@ -97,7 +97,7 @@ def test_a_run_that_was_not_validated_at_its_end_stays_as_it_was() -> None:
     found = equal_success([short, DYNAMIC], "episodes")
     assert found is not None
     assert found.limit == 310
-    # 54 of the 256 episodes between 70 and 80%.
+    # 54 of the 256 episodes on the way from 70 to 80%.
     assert found.success == pytest.approx((0.9, 0.7 + 0.1 * 54 / 256))
 
 
@@ -115,7 +115,7 @@ def test_a_run_without_validations_is_not_compared() -> None:
 
 def test_recipes_are_told_by_the_mean_of_their_seeds() -> None:
     second = run_of({0: 0.5, 4: 0.5, 6: 0.5}, [64] * 6)
-    # At 4 updates (60 + 50) / 2; at 384 episodes (65 + 50) / 2.
+    # After 4 updates (60 + 50) / 2; after 384 episodes (65 + 50) / 2.
     found = equal_rows({"grpo": [PLAIN, second], "sampo": [DYNAMIC]})
     assert found is not None
     assert found.text("after") == (
@@ -137,7 +137,7 @@ def log_lines(recipe: str, seed: int, episodes: int, solved: Sequence[int]) -> l
 
 
 def logs(folder: Path) -> list[str]:
-    """Two seeds of a plain recipe and of one that plays twice as many episodes an update."""
+    """Two seeds of a plain recipe and of one that plays twice as many episodes per update."""
     written = []
     for seed in (0, 1):
         for recipe, episodes, solved in (

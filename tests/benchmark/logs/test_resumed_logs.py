@@ -1,4 +1,4 @@
-"""Logs of runs that were resumed: what a checkpoint keeps, and what another session adds."""
+"""Logs of resumed runs: what a checkpoint keeps, and what another session adds."""
 
 import json
 from pathlib import Path
@@ -55,9 +55,9 @@ def test_a_session_with_another_device_leaves_a_line(tmp_path: Path) -> None:
     assert [line.update for line in log.resumes] == [2, 3, 4]
     assert log.resumes[0].engine == engine and log.resumes[0].versions == versions
     assert [len(log.updates), len(log.validations)] == [4, 1]
-    # The session that has made no update yet is none of these.
+    # The session without any update is not included.
     assert log.sessions == {1: log.start, 3: log.resumes[0], 4: log.resumes[1]}
-    # A checkpoint keeps the sessions of which it keeps anything.
+    # A checkpoint keeps the sessions of which it keeps any lines.
     for update, validated, cut, kept in ((4, 2, 1, [2, 3]), (3, 2, 2, [2]), (2, 2, 1, [2])):
         assert truncate_after(path, update, validated) == cut
         assert [line.update for line in read_training_log(path).resumes] == kept
@@ -75,7 +75,7 @@ def test_truncate_after_keeps_every_byte_before_the_checkpoint(tmp_path: Path) -
     assert truncate_after(path, 6, 6) == 8
     assert path.read_bytes() == b"".join(content[:14])
     assert read_training_log(path).validations[-1].update == 6
-    # The checkpoint was written before its update's validation, which a killed session has played.
+    # The checkpoint was written before its update's validation, which a killed session played.
     assert truncate_after(path, 6, 5) == 1
     assert path.read_bytes() == b"".join(content[:13])
     assert truncate_after(path, 0, 0) == 11

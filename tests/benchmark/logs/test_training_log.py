@@ -1,4 +1,4 @@
-"""The training log: what is written can be read, what is read is checked, a kill costs one line."""
+"""The training log: output can be read, input is validated, and a kill loses at most one line."""
 
 import math
 import re
@@ -58,7 +58,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         writer.append(update_line(2, {"rollout/success": 0.5}))
         writer.append(validation_line(2, solved=192))
     assert written["rollout/success"] == 0.25
-    assert written["kl_old/mean"] is None  # not measured is null, and every name stands there
+    assert written["kl_old/mean"] is None  # missing values are null, and every name is present
     assert set(METRICS) < set(written) and "nonfinite" not in written
     log = read_training_log(path)
     assert (log.start.recipe, log.start.seed, log.start.init.name) == ("sampo", 3, "tiny-sokoban")
@@ -119,7 +119,7 @@ def test_any_number_comes_back_or_is_named(values: dict[str, float | None]) -> N
             writer.append(update_line(1, values))
         (line,) = read_training_log(path).updates
     measured = {name: value for name, value in values.items() if value is not None}
-    # Integers are read as floats.
+    # Integers are parsed as floats.
     finite = {name: float(value) for name, value in measured.items() if abs(value) <= FLOAT32_MAX}
     assert line.values == finite
     assert set(line.nonfinite) == set(measured) - set(finite)
@@ -155,7 +155,7 @@ def test_two_processes_cannot_write_one_log(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path: Path) -> None:
-    """A file size limit stands for the disk: the kernel refuses the write in the same place."""
+    """A file size limit simulates a full disk: the kernel rejects the write at the same point."""
     script = f"""
 import resource, signal, sys
 from pathlib import Path
@@ -220,7 +220,7 @@ def test_numbers_of_single_tasks_are_kept_and_make_curves(tmp_path: Path) -> Non
     assert curves.curves["rollout/success@webshop"].values.tolist() == [0.0]
     (what,) = plotted(["rollout/success@sokoban"], [log])
     assert series_of(log, what).y.tolist() == [1.0]
-    # This log says that it is of one task, and is drawn as one.
+    # This log claims a single task, and is plotted as such.
     assert [plot.name for plot in plotted(["rollout/success"], [log])] == ["rollout/success"]
 
 

@@ -1,4 +1,4 @@
-"""Looks of curves: the colors and dashes of recipes."""
+"""Styles of curves: the colors and dashes of recipes."""
 
 from benchmark.plots.colors import HUES
 from benchmark.plots.style import looks_of

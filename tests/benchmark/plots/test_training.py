@@ -1,4 +1,4 @@
-"""Curves of training runs: what belongs together, what is drawn, and files that do not change."""
+"""Curves of training runs: grouping, contents of the plots, and reproducible files."""
 
 import html
 import re
@@ -51,7 +51,7 @@ def series(x: list[float], y: list[float]) -> Series:
 
 @pytest.fixture
 def runs(tmp_path: Path) -> list[TrainingLog]:
-    """Three seeds of grpo, of which one collapses and ends early, and one of sampo."""
+    """Three seeds of grpo, one of which collapses and ends early, and one of sampo."""
     return [
         log_of(tmp_path / "grpo-0", *run_lines("grpo", 0, updates=12)),
         log_of(tmp_path / "grpo-1", *run_lines("grpo", 1, updates=9, collapse_at=3)),
@@ -139,7 +139,7 @@ def test_a_band_spans_the_runs_where_all_have_values() -> None:
         [series([0, 2, 4], [0, 2, 4]), series([0, 1, 2], [3, 5, 3]), series([1, 4], [1, 1])]
     )
     assert band is not None
-    # The third begins at 1, the second ends at 2; the first is 1 between 0 and 2.
+    # The third starts at 1, the second ends at 2; the first is 1 between 0 and 2.
     assert band.x.tolist() == [1, 2]
     assert band.low.tolist() == [1, 1]
     assert band.middle.tolist() == [1, 2]
@@ -203,7 +203,7 @@ def test_panels_of_two_tasks_are_two_whatever_they_are_called(tmp_path: Path) ->
 
 
 def test_rounding_does_not_stretch_a_logarithmic_axis(tmp_path: Path) -> None:
-    # The first is a policy that is still its init.
+    # At the first update, the policy still equals its init.
     values = [3e-14, 2e-6, 5e-5, 1e-3]
     lines = [update_line(n, {"kl_init/mean": v}) for n, v in enumerate(values, 1)]
     log = log_of(tmp_path, start_line(), *lines)
@@ -217,7 +217,7 @@ def test_rounding_does_not_stretch_a_logarithmic_axis(tmp_path: Path) -> None:
     assert axes.get_yscale() == "symlog"
     ticks = [tick for tick in axes.get_yticks() if tick > 0]
     assert min(ticks) >= 1e-7
-    # It is still there: at the foot, where 0 is.
+    # It is still plotted at the bottom, at 0.
     assert drawn.y[0] == 3e-14 and axes.get_ylim()[0] <= 0
 
 
@@ -242,7 +242,7 @@ def test_a_figure_is_the_same_every_time(runs: list[TrainingLog]) -> None:
 
 
 def test_every_run_every_median_and_every_collapse_is_drawn(runs: list[TrainingLog]) -> None:
-    """Counted by color: a thin line per run, a median, a band, and a cross on the one collapse."""
+    """Counted by color: a thin line per run, a median, a band, and a cross at the one collapse."""
     svg = figure_bytes(curves_of(runs), [SUCCESS]).decode()
     lines = re.findall(r'<g id="line2d_\d+">\s*<path d="([^"]+)" [^>]*style="([^"]*)"', svg)
     grpo = [style for _, style in lines if "#0072b2" in style.lower()]
@@ -276,7 +276,7 @@ def test_what_was_not_measured_is_said_and_the_rest_is_drawn(tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_hard_numbers_can_be_drawn(tmp_path: Path) -> None:
-    """Zeros on a logarithmic axis, a single value, 1e38, and one that is negative."""
+    """Zeros on a logarithmic axis, a single value, 1e38, and a negative value."""
     values = [
         {"kl_old/mean": 0.0, "policy/grad_norm": 1e38, "policy/loss": -3.0},
         {"kl_old/mean": 1e-6, "policy/grad_norm": 1e-9, "policy/loss": 2.0},
@@ -309,7 +309,7 @@ def test_the_page_has_the_last_numbers_and_loads_nothing(runs: list[TrainingLog]
     rows = re.findall(r'<tr><th scope="row">(.*?)</tr>', page, re.DOTALL)
     cells = [re.sub(r"\s+", " ", re.sub("<.*?>", "|", row)) for row in rows]
     assert [cell.split("|")[0] for cell in cells] == ["grpo", "grpo", "grpo", "sampo"]
-    # 115 of 256 solved by the init; the first 9 updates have 9,050 to 9,450 response tokens.
+    # The init solves 115 of 256; the first 9 updates have 9,050 to 9,450 response tokens.
     assert "44.9" in cells[0] and "83,250" in cells[1]
     assert "update" in cells[1] and all("no|" in cells[n] for n in (0, 2, 3))
     assert not re.search(r"https?://|<script|javascript:", page)

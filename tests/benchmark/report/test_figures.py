@@ -1,4 +1,4 @@
-"""Figures: marks where the numbers say, labels that have room, and the table behind them."""
+"""Figures: marks at the right positions, labels that fit, and the underlying table."""
 
 import itertools
 import re
@@ -52,14 +52,14 @@ def panel(**changes: object) -> PanelSummary:
 
 
 def dots(svg: str) -> list[tuple[float, float]]:
-    """Places of the dots, from the upper left corner."""
+    """Positions of the dots, from the upper left corner."""
     return [
         (float(x), float(y)) for x, y in re.findall(r'<use [^>]*x="([\d.]+)" y="([\d.]+)"', svg)
     ]
 
 
 def shapes(svg: str, attributes: str) -> list[list[float]]:
-    """Coordinates of the paths that have these attributes."""
+    """Coordinates of the paths with these attributes."""
     found = re.findall(rf'<path d="([^"]+)" [^>]*{re.escape(attributes)}', svg)
     return [[float(x) for x in re.findall(r"-?[\d.]+", path)] for path in found]
 
@@ -87,7 +87,7 @@ def test_categories_that_are_words_stand_on_rows() -> None:
     svg = success_figure(panel(categories=categories), "k").svg
     assert ">pick_and_place_simple</text>" in svg
     assert ">look_at_obj_in_light</text>" in svg
-    # Too long to stand beside the rows, all stand above them, cut where even that is too short.
+    # Labels too long for the left side are above the rows, truncated if even that is too narrow.
     assert ">" + "a" * 43 + "\u2026</text>" in svg
     # 0% at x = 14, 100% at 342.
     assert dots(svg) == [(178, 39.38), (178, 80.18), (178, 120.98)]
@@ -128,10 +128,10 @@ def test_many_turns_are_binned_and_none_is_lost() -> None:
 
 def test_invalid_shares_and_their_axis() -> None:
     figure = invalid_figure(panel(), "k", max_turns=4, repeats=1)
-    # The highest share is 25%, so the axis ends at 35% (1.25 times that, to the next 5%).
+    # The highest share is 25%, so the axis ends at 35% (1.25 times that, up to the next 5%).
     quarter = round(180 - 150 * 25 / 35, 2)
     assert [y for _, y in dots(figure.svg)] == [quarter, 180, 180, quarter]
-    # What is above the axis is cut there: Wilson's interval of 1 of 4 ends at 70%.
+    # Values above the axis are clipped: Wilson's interval of 1 of 4 ends at 70%.
     assert min(y for line in intervals(figure.svg) for y in line[1::2]) == 30
     assert figure.rows[0] == ("1", "8", "2", "25.0%")
     assert figure.caption.startswith("3 of 24 responses")

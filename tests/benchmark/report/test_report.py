@@ -1,4 +1,4 @@
-"""The report's text: what it says, that nothing in it is markup by accident, and its size."""
+"""The report's text: its content, that nothing in it becomes markup by accident, and its size."""
 
 import base64
 import dataclasses
@@ -135,7 +135,7 @@ def test_the_same_arguments_give_the_same_bytes(model: Run, page: str) -> None:
         "html = report_html(*make_run(engine=ErringEngine(0.8)).arguments)\n"
         "print(hashlib.sha256(html.encode()).hexdigest())"
     )
-    # Another process has another seed of Python's own hash.
+    # Another process has another Python hash seed.
     found = subprocess.run(
         [sys.executable, "-c", program], check=False, capture_output=True, text=True
     )

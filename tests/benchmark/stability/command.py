@@ -19,7 +19,7 @@ from tests.support.training.logs import (
 
 SUCCESS = {0: 0.25, 1: 0.5, 2: 0.75, 3: 0.75}
 LATE_LOSS = (67, 88, 93, 87, 57, 6)
-"""Solved of 256 by a run that loses nearly all in its last validation: halved, not collapsed."""
+"""Episodes of 256 solved by a run whose last validation loses most: halved, not collapsed."""
 NORMS = {1: 1.0, 2: 2.0, 3: 1.5}
 
 
@@ -45,7 +45,7 @@ def run_of(solved: Sequence[int], recipe: str = "grpo", seed: int = 0) -> list[L
 
 
 def table(text: str) -> dict[str, list[str]]:
-    """The cells of every line of the table, by its first one."""
+    """The cells of every line of the table, by its first cell."""
     lines = text.split("\n\n", maxsplit=1)[0].splitlines()
     rule = next(number for number, line in enumerate(lines) if set(line) <= {"-", " "})
     ends = [match.end() for match in re.finditer("-+", lines[rule])]
@@ -76,7 +76,7 @@ def fault(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 
 
 def seeds(root: Path) -> list[Path]:
-    """Three seeds of grpo, of which one collapses, and one run of sampo."""
+    """Three seeds of grpo, one of which collapses, and one run of sampo."""
     return [
         write_log(root / "grpo-0", run_lines("grpo", 0, updates=12)).parent,
         write_log(root / "grpo-1", run_lines("grpo", 1, updates=12, collapse_at=3)).parent,

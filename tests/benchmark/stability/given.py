@@ -1,4 +1,4 @@
-"""Curves and runs that are written down by hand."""
+"""Curves and runs written by hand."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,7 +8,7 @@ from benchmark.logs.curves import Points, RunCurves
 
 
 def points(values: Sequence[float], steps: Sequence[int] | None = None, every: int = 1) -> Points:
-    """A curve; from update 0 on, one value every so many updates, unless the updates are given."""
+    """A curve with one value per interval from update 0 on, unless the updates are given."""
     at = range(0, every * len(values), every) if steps is None else steps
     return Points(np.array(at, np.int64), np.array(values, np.float64))
 

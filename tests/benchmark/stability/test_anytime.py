@@ -1,4 +1,4 @@
-"""Several runs along their training, worked out by hand."""
+"""Several runs during their training, calculated by hand."""
 
 import numpy as np
 import pytest
@@ -20,11 +20,11 @@ def seeds() -> list[RunCurves]:
 def test_the_curve_is_the_iqm_where_all_seeds_have_values() -> None:
     curve = anytime_curve(seeds(), NAME)
     assert curve is not None and curve.low is not None and curve.high is not None
-    # The first seed at 0, 1, 2: 0, .2, .4; it goes on to 4, where the second has ended.
+    # The first seed at 0, 1, 2: 0, .2, .4; it continues to 4, after the second has ended.
     assert curve.x.tolist() == [0, 1, 2]
     assert curve.iqm == pytest.approx([0.1, 0.25, 0.5])
     assert curve.worst == pytest.approx([0.0, 0.2, 0.4])
-    # Of two runs, both ends are drawn twice in 1 of 4 draws each.
+    # With two runs, each end has a probability of 1 in 4 to be drawn twice.
     assert curve.low == pytest.approx([0.0, 0.2, 0.4])
     assert curve.high == pytest.approx([0.2, 0.3, 0.6])
 
@@ -32,7 +32,7 @@ def test_the_curve_is_the_iqm_where_all_seeds_have_values() -> None:
 def test_the_axis_may_be_tokens() -> None:
     curve = anytime_curve(seeds(), NAME, "tokens")
     assert curve is not None and curve.axis == "tokens"
-    # The first seed is at 0, 200, 400 tokens with 0, .4, .8; the second with .2, .3, .6.
+    # The first seed is at 0, 200, 400 tokens with 0, .4, .8; the second has .2, .3, .6.
     assert curve.x.tolist() == [0, 200, 400]
     assert curve.iqm == pytest.approx([0.1, 0.35, 0.7])
     assert anytime_curve(seeds(), NAME, "seconds") is None
@@ -60,7 +60,7 @@ def test_what_a_log_lacks_makes_no_curve() -> None:
     assert anytime_curve([*seeds(), run({}, 2)], NAME) is None
     assert anytime_curve([*seeds(), run({NAME: points([np.nan])}, 2)], NAME) is None
     assert anytime_curve([*seeds(), run({NAME: points([0.5], [9])}, 2)], NAME) is None
-    # Tokens end at update 2; its success goes on.
+    # Tokens end at update 2; its success continues.
     short = run({NAME: points([0.1] * 5)}, 2, points([10, 20], [1, 2]))
     assert anytime_curve([*seeds(), short], NAME, "tokens") is None
     with pytest.raises(ValueError, match="no runs"):
@@ -80,5 +80,5 @@ def test_dispersion_needs_two_runs_and_a_common_update() -> None:
     assert dispersion_across_runs([one]) is None
     assert dispersion_across_runs([one, points([0.5, 0.5], [7, 8])]) is None
     assert dispersion_across_runs([one, points([])]) is None
-    # At update 2 only: smoothed .5 and 0.
+    # Only at update 2: smoothed .5 and 0.
     assert dispersion_across_runs([one, points([0.0, 0.5], [2, 8])]) == pytest.approx(0.25)

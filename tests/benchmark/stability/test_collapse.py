@@ -1,4 +1,4 @@
-"""The rules of collapse, on curves that are worked out by hand."""
+"""The rules of collapse, on curves calculated by hand."""
 
 import math
 
@@ -46,7 +46,7 @@ def test_what_was_not_measured_is_passed_over() -> None:
         ([0.2, 0.6, 0.6, 0.3], True),
         ([0.2, 0.6, 0.6, 0.31], False),
         ([0.2, 0.6, 0.1, 0.6], False),
-        ([0.2, 0.6, None, 0.3, NAN], True),  # the last that was measured
+        ([0.2, 0.6, None, 0.3, NAN], True),  # the last measured one
         ([0.0, 0.1, 0.05], True),
         ([0.0, 0.09, 0.0], False),  # half of so little means nothing
         ([], False),
@@ -90,7 +90,7 @@ def test_a_window_of_nothing_is_refused() -> None:
         ([0.4, 0.6, 0.8, 1.0, 0.6, 0.2, 1.0, 0.6], 5, "half of the gain, three times"),
         # Means .5, .55, .6, .7, .7, .6, .6, .6: .6 is half of the gain of .2.
         ([0.5, 0.6, 0.7, 0.8, 0.6, 0.4, 0.8, 0.6], 5, "ties count as lost"),
-        # As above, with only two of them before the end, and before a recovery.
+        # As above, with only two such means before the end, and before a recovery.
         ([0.5, 0.6, 0.7, 0.8, 0.6, 0.4, 0.8], None, "two evaluations are too few"),
         ([0.5, 0.6, 0.7, 0.8, 0.6, 0.4, 0.8, 0.7, 0.6, 0.8], None, "recovered in time"),
         # Means .5 .55 .6 .7: gains of up to .09 are not enough, and .5 is more than .59 / 2.
@@ -137,7 +137,7 @@ def test_a_fall_is_at_most_two_values_before_the_collapse(curve: list[float]) ->
 
 
 def test_without_the_init_nobody_knows_what_was_gained() -> None:
-    """From .2 to .8 and back to .45: half of the gain is lost, and not half of the best."""
+    """From .2 to .8 and back to .45: half of the gain is lost, but not half of the best."""
     curve = [0.2, 0.8, 0.8, 0.8, 0.45, 0.45, 0.45, 0.45, 0.45]
     assert collapse_step(curve) is not None
     assert collapse_step(curve, from_start=False) is None
@@ -147,7 +147,7 @@ def test_without_the_init_nobody_knows_what_was_gained() -> None:
 
 def test_one_deep_point_does_not_move_the_step_of_the_other_rule() -> None:
     # Means .3 .35 .4 .47 .5 .4 .25: half of the gain at .4, half of the best at .25. The second
-    # rule holds at 6; if the next mean is at most .4, too, the stretch of the first begins at 5.
+    # rule holds at 6; if the next mean is also at most .4, the stretch of the first begins at 5.
     falling = [0.3, 0.4, 0.5, 0.5, 0.5, 0.2, 0.05]
     assert collapse_step(falling) == 6
     assert collapse_step([*falling, 1.0]) == 6
@@ -172,7 +172,7 @@ def test_a_collapse_is_not_undone_by_what_follows(curve: list[float], more: list
     step = collapse_step(curve)
     if step is not None:
         later = collapse_step(curve + more)
-        # A stretch of the first rule may turn out to have begun up to two evaluations before.
+        # A stretch of the first rule may turn out to start up to two evaluations earlier.
         assert later is not None and step - 2 <= later <= step
 
 

@@ -1,4 +1,4 @@
-"""Recipes against each other: what is put side by side, and how it is shown."""
+"""Comparison of recipes: what is compared, and how it is shown."""
 
 import json
 from collections.abc import Sequence
@@ -19,13 +19,13 @@ from tests.benchmark.stability.command import one_line, run, verl_log
 from tests.support.training.logs import start_line, update_line, validation_line, write_log
 
 FINALS = {"grpo": (128, 192), "sampo": (64, 128)}
-"""Solved of 256 by every seed: 50 and 75% against 25 and 50%."""
+"""Episodes of 256 solved by every seed: 50 and 75% versus 25 and 50%."""
 
 
 def log(
     folder: Path, recipe: str, seed: int, solved: int, task: str = "sokoban", protocol: str = "a"
 ) -> Path:
-    """A run with two validations, the second of which decides."""
+    """A run with two validations, the second of which matters."""
     lines = [
         start_line(recipe, seed, task=task),
         validation_line(0, solved=32, fingerprint=protocol * 64),
@@ -51,7 +51,7 @@ def rows_of(paths: Sequence[Path]) -> list[Compared]:
 def test_two_recipes_of_two_seeds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, page = tmp_path / "s.json", tmp_path / "s.html"
     text = run(capsys, *logs(tmp_path), "--json", out, "--out", page)
-    # Of four pairs of seeds grpo wins three and ties one. Of two seeds the IQM is the mean.
+    # Of four pairs of seeds, grpo wins three and ties one. The IQM of two seeds is their mean.
     assert "Final success on sokoban/builtin; P(first): grpo is better than the recipe" in text
     lines = [" ".join(line.split()) for line in text.splitlines()]
     # Two seeds are too few for intervals.
@@ -94,7 +94,7 @@ def test_single_seeds_alone_are_not_compared(
 def test_a_single_seed_stands_beside_the_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The first one given; grpo is what others are compared with all the same."""
+    """The others are compared with grpo, even if another recipe is given first."""
     text = run(capsys, log(tmp_path, "mine", 0, 160), *logs(tmp_path))
     assert "P(first): grpo is better than the recipe" in text
     lines = [" ".join(line.split()) for line in text.splitlines()]

@@ -1,4 +1,4 @@
-"""Recipes against each other: by hand, and against scipy."""
+"""Comparison of recipes: by hand, and against scipy."""
 
 import math
 from itertools import product
@@ -32,7 +32,7 @@ def apart(both: dict[str, tuple[list[float], list[float]]]) -> tuple[Scores, Sco
 
 
 def test_iqm_pools_all_runs_of_all_tasks() -> None:
-    # Of 0 .1 .2 .3 .5 .6 .7 1 the middle four.
+    # The middle four of 0 .1 .2 .3 .5 .6 .7 1.
     found = iqm_over_tasks({"sokoban": [0.1, 0.2, 0.3, 1.0], "webshop": [0.0, 0.5, 0.6, 0.7]})
     assert found.value == pytest.approx(1.6 / 4)
     assert found.low is not None and found.low < 0.4 < (found.high or 0)
@@ -44,7 +44,7 @@ def test_probability_of_improvement_by_hand() -> None:
     second = {"sokoban": [0.1, 0.3], "webshop": [0.4, 0.6]}
     found = probability_of_improvement(first, second)
     assert found.value == pytest.approx((0.875 + 0.5) / 2)
-    assert found.low is None and found.high is None  # single runs of one recipe do not vary
+    assert found.low is None and found.high is None  # single runs of a recipe have no spread
 
 
 def test_the_interval_of_an_improvement_is_that_of_all_draws() -> None:
@@ -55,7 +55,7 @@ def test_the_interval_of_an_improvement_is_that_of_all_draws() -> None:
         for ys in product(y, repeat=2)
     ]
     found = probability_of_improvement({"t": x}, {"t": y})
-    # One draw in 16 is (.3, .3) against (.3, .3): a half. 1 in 4 at least has all pairs won.
+    # One draw in 16 is (.3, .3) versus (.3, .3): a half. At least 1 in 4 wins all pairs.
     assert min(shares) == 0.5 and np.mean(np.equal(shares, 0.5)) == 1 / 16
     assert found == BootstrapInterval(0.875, 0.5, 1.0)
 
@@ -103,7 +103,7 @@ def test_a_profile_by_hand() -> None:
     profile = performance_profile({"a": [0.2, 0.6], "b": [0.4, 0.8]}, [0.1, 0.2, 0.5, 0.8])
     assert profile.share.tolist() == [1, 0.75, 0.5, 0]  # a run is not above its own score
     assert profile.low is not None and profile.high is not None
-    # Above .5 are 0, 1 or 2 draws of each task with chances 1/4, 1/2, 1/4: none at all, 1 in 16.
+    # Above .5 are 0, 1 or 2 draws per task with probabilities 1/4, 1/2, 1/4: none at all, 1 in 16.
     assert profile.low.tolist() == [1, 0.5, 0, 0]
     assert profile.high.tolist() == [1, 1, 1, 0]
 
@@ -116,7 +116,7 @@ def test_a_profile_of_single_runs_has_no_interval() -> None:
 @few
 @given(scores)
 def test_the_area_under_a_profile_is_the_mean(by_task: Scores) -> None:
-    places = np.arange(16) / 16  # between two of them there is no score
+    places = np.arange(16) / 16  # no score lies between two of them
     profile = performance_profile(by_task, places.tolist(), resamples=50)
     assert (np.diff(profile.share) <= 0).all()
     pooled = [score for runs in by_task.values() for score in runs]
@@ -175,7 +175,7 @@ def test_a_comparison_has_intervals_where_seeds_are_enough() -> None:
     _, over_b, over_c = found.improvement
     assert over_b is not None and over_b.low is not None and over_b.low < 0.5
     assert over_c is not None and over_c == BootstrapInterval(over_c.value)
-    # The few of one recipe leave the others nothing to be compared with.
+    # The small sample of one recipe leaves too few for the others to compare with.
     found = comparison_of({"c": {"x": four}, "a": {"x": five}})
     assert found.improvement[1] == BootstrapInterval(0.4)
     assert found.iqm[0].low is None and found.iqm[1].low is not None

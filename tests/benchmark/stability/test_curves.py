@@ -1,4 +1,4 @@
-"""Definitions on one learning curve, worked out by hand, and rules that always hold."""
+"""Definitions on one learning curve, calculated by hand, and general properties."""
 
 import math
 from collections.abc import Callable
@@ -90,7 +90,7 @@ def test_late_std_is_of_the_last_fifth_of_the_updates() -> None:
     rising = points([0.9] * 8 + [0.2, 0.4, 0.6], every=10)
     assert late_std(rising) == pytest.approx(math.sqrt(0.08 / 3))  # updates 80, 90, 100
     assert late_std(rising, 1) == pytest.approx(float(np.std([0.9] * 8 + [0.2, 0.4, 0.6])))
-    assert late_std(points([0.1, 0.9], every=10)) is None  # only the last one is so late
+    assert late_std(points([0.1, 0.9], every=10)) is None  # only the last one is that late
 
 
 def test_mean_over_time_weighs_by_updates() -> None:

@@ -1,4 +1,4 @@
-"""Every number is explained, and nothing that is explained is missing."""
+"""Every number has an explanation, and every explanation a number."""
 
 import dataclasses
 import re
@@ -19,7 +19,7 @@ def test_every_number_has_a_definition() -> None:
     assert set(of_runs) - FACTS == {*of_scope("run"), *of_scope("event")}
     of_recipes = {field.name for field in dataclasses.fields(RecipeStability)}
     computed = of_recipes - {"runs", "numbers", "events"}
-    # Of these two are properties, and the anytime curve is a function: it is drawn, not tabled.
+    # Two of these are properties, and the anytime curve is a function: plotted, not in a table.
     assert computed == set(of_scope("recipe")) - {"survival", "halved", "anytime"}
     for name in of_scope("comparison"):
         assert hasattr(comparison, {"iqm": "iqm_over_tasks"}.get(name, name))

@@ -1,4 +1,4 @@
-"""Early warning: limits from healthy runs, a rule chosen on one half, counted on the other."""
+"""Early warning: limits from healthy runs, a rule chosen on one half and evaluated on the other."""
 
 import math
 from fractions import Fraction
@@ -52,7 +52,7 @@ def test_signals_are_numbers_of_the_log_with_names_of_their_own() -> None:
 def test_limits_are_the_extremes_of_the_healthy_runs_rounded_outwards() -> None:
     runs = [run(0.1, 0.2211, 0.1), run(0.05), run(0.221), run(9.0, fall=1)]
     assert rules_of(KL, runs) == (Rule(KL, 0.23), Rule(KL, 0.05))
-    # Entropy halves and falls to 0.2341 of its first value: 0.23 is further than that.
+    # Entropy halves and falls to 0.2341 of its first value: 0.23 is farther than that.
     lows = [run(2.0, 1.0, 4.0, name=ENTROPY.name), run(1.0, 0.2341, name=ENTROPY.name)]
     assert rules_of(ENTROPY, lows) == (Rule(ENTROPY, 0.23), Rule(ENTROPY, 0.5))
     assert rules_of(KL, [run(9.0, fall=1)]) == ()
@@ -77,7 +77,7 @@ def test_low_and_relative_signals() -> None:
     rule = Rule(ENTROPY, 0.5)
     assert alarm_at(run(2.0, 1.0, 0.9, name=ENTROPY.name), rule) == 3
     assert alarm_at(run(0.2, 4.0, math.inf, name=ENTROPY.name), rule) == 3
-    # Without a first value above 0 there is nothing to compare with.
+    # Without a first value above 0 there is no reference.
     assert alarm_at(run(0.0, 1.0, name=ENTROPY.name), rule) is None
     assert alarm_at(run(1.0), rule) is None
 
@@ -96,7 +96,7 @@ def test_warnings_and_false_alarms_are_counted() -> None:
         run(0.1, 0.1, 0.1, 0.3, fall=4),  # too late
         run(0.1, 0.3),
         run(0.1, 0.1),
-        run(0.3, name="ratio/p99"),  # has no such signal
+        run(0.3, name="ratio/p99"),  # does not have this signal
     ]
     found = outcome(Rule(KL, 0.2), comparable(runs))
     assert found == Outcome((1, 3), 1, 3, 3, Fraction(1), 3)
@@ -111,30 +111,31 @@ def test_false_alarms_count_as_long_as_a_collapsed_run_of_the_track_is_watched()
     healthy = [
         run(0.3, 0.1, 0.1, 0.1),
         run(0.1, 0.3, 0.1, 0.1),
-        run(0.1, 0.1, 0.1, 0.3),  # after every fall of its track, not of the other one
+        run(0.1, 0.1, 0.1, 0.3),  # after every fall of its track, but not of the other one
         run(0.1, 0.1, 0.1, 0.1),
     ]
     *_, one, two, late, never = known = comparable([*fallen, elsewhere, *healthy])
     shares = [false_alarm(each, rule) for each in (one, two, late, never)]
-    # Before the falls at 2, 4 and 4; before those at 4 alone, as an alarm at a fall is no warning.
+    # Before the falls at 2, 4 and 4, or only those at 4, as an alarm at a fall is no warning.
     assert shares == [1, Fraction(2, 3), 0, 0]
     assert outcome(rule, known).false_alarms == Fraction(5, 3)
     assert outcome(rule, known[-2:]).false_alarms == 0
-    # The falls of the whole track count, also where a half without them is judged.
+    # The falls of the whole track count, also when evaluating a half without them.
     assert outcome(rule, [two]).false_alarms == Fraction(2, 3)
     assert alarms(rule, known) == 3
 
 
 def test_the_rule_with_the_most_warnings_over_false_alarms_is_chosen() -> None:
-    # One of 2 is warned of beyond 0.4, with no false alarm; beyond 0.1 both are, with 1 of 2. That
-    # is 1/2 either way. Leads are 1, and 3 and 1 with a median of 2: the nearer limit.
+    # Beyond 0.4, one of 2 is warned of without a false alarm; beyond 0.1 both, with 1 false alarm
+    # of 2. That is 1/2 either way. Leads are 1, and 3 and 1 with a median of 2: the nearer limit
+    # wins.
     runs = comparable([run(0.0, 0.0, 0.5, fall=4), run(0.2, 0.0, 0.0, fall=4), run(0.4), run(0.1)])
     far, near = rules_of(KL, runs)
     assert (far, near) == (Rule(KL, 0.4), Rule(KL, 0.1))
     assert outcome(far, runs) == Outcome((1,), 0, 2, 2, Fraction(0), 2)
     assert outcome(near, runs) == Outcome((1, 3), 1, 2, 2, Fraction(1), 2)
     assert chosen_rule([far, near], runs) == near
-    # With 2 of 3 false alarms it is 1/3, and the farther one still has 1/2.
+    # With 2 of 3 false alarms it is 1/3, and the farther limit still has 1/2.
     assert chosen_rule([far, near], comparable([*runs, run(0.3)])) == far
     # No more warnings than false alarms, as shares: no rule.
     assert chosen_rule([Rule(KL, -1.0), Rule(KL, 1.0)], runs) is None
@@ -170,7 +171,7 @@ def test_halves_keep_seeds_together_whatever_the_order_and_the_curves() -> None:
     runs = [run(0.0, fall=1, recipe=recipe, seed=seed) for recipe in "abcdef" for seed in (0, 1)]
     first, second = halves(runs)
     pairs = [{each.recipe for each in half} for half in (first, second)]
-    # SHA-256 of '["stress","a"]' begins with a bit of 0, as those of d and f; the others with 1.
+    # SHA-256 of '["stress","a"]' starts with a 0 bit, as do those of d and f; the others with 1.
     assert pairs == [{"a", "d", "f"}, {"b", "c", "e"}]
     assert [len(first), len(second)] == [6, 6]
     assert halves(runs[::-1]) == (first, second)

@@ -1,4 +1,4 @@
-"""Lines of a training log are read in one step or in two, and both are equally strict."""
+"""Lines of a training log are parsed in one step or in two, with equal strictness."""
 
 import json
 import math
@@ -27,7 +27,7 @@ FIELDS = ["update", "seconds_total", "nonfinite", "policy/loss", "rollout/succes
 
 
 def outcome(content: bytes) -> tuple[str, Any]:
-    """What a line comes to: its type and its numbers, or what is wrong with it."""
+    """The result for a line: its type and its numbers, or its error."""
     try:
         line: Line = parse_line(content)
     except ValueError as error:
@@ -39,14 +39,14 @@ def outcome(content: bytes) -> tuple[str, Any]:
 
 
 def in_two_steps(content: bytes) -> tuple[str, Any]:
-    """A line that begins with white space is not one of those that are read in one step."""
+    """A line that starts with white space is not parsed in one step."""
     return outcome(b" " + content)
 
 
 def both(content: bytes) -> str:
     one, other = outcome(content), in_two_steps(content)
     if one[0] == "refused" and one[1].startswith("not JSON"):
-        assert other[0] == "refused" and other[1].startswith("not JSON")  # places are one apart
+        assert other[0] == "refused" and other[1].startswith("not JSON")  # positions differ by one
     else:
         assert one == other
     return one[0]

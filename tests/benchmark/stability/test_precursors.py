@@ -1,4 +1,4 @@
-"""When a signal leaves the range that it began in."""
+"""When a signal leaves its initial range."""
 
 import math
 
@@ -9,7 +9,7 @@ from benchmark.logs.curves import Points
 from benchmark.stability.precursors import first_judged, first_movers, median_lead, moved_at
 
 BEGIN = [1.0, 1.2, 0.8, 1.0, 1.1]
-"""Median 1.0, furthest 0.2: beyond 0.6 from 1.0 it has moved."""
+"""Median 1.0, farthest 0.2: it has left the range beyond 0.6 from 1.0."""
 
 
 def points(*values: float) -> Points:
@@ -21,9 +21,9 @@ def points(*values: float) -> Points:
     [
         ([1.5, 1.6, 1.5], None),
         ([1.5, 1.7, 1.7], 7),
-        ([1.7, 1.5, 0.3, 0.3], 8),  # once is a spike; down counts as well
+        ([1.7, 1.5, 0.3, 0.3], 8),  # once is a spike; a fall also counts
         ([1.0, math.inf, math.nan], 7),
-        ([1.0, 1.7], None),  # nobody knows what comes next
+        ([1.0, 1.7], None),  # the next value is unknown
     ],
 )
 def test_it_has_moved_three_times_as_far_twice_in_a_row(after: list[float], at: int | None) -> None:
@@ -34,7 +34,7 @@ def test_orders_of_magnitude_by_their_logarithm() -> None:
     begin = [0.1, 1.0, 10.0, 1.0, 1.0]
     assert moved_at(points(*begin, 900.0, 900.0), log_scale=True) is None
     assert moved_at(points(*begin, 1100.0, 1100.0), log_scale=True) == 6
-    # What is not above 0 has no logarithm.
+    # Values not above 0 have no logarithm.
     assert moved_at(points(0.0, *begin, 1100.0, 1100.0), log_scale=True) == 7
 
 
@@ -47,7 +47,7 @@ def test_too_short_or_constant_is_no_move() -> None:
 def test_the_first_update_that_is_judged_comes_after_five_and_before_another() -> None:
     assert first_judged(points(*BEGIN, 9.0, 9.0)) == 6
     assert first_judged(points(*BEGIN, 9.0)) is None
-    # A value without a logarithm makes it later.
+    # A value without a logarithm delays it.
     assert first_judged(points(0.0, *BEGIN, 9.0, 9.0), log_scale=True) == 7
     assert first_judged(points(math.nan, *BEGIN, 9.0, 9.0)) is None
 

@@ -1,4 +1,4 @@
-"""What one run comes to: every number from curves that are written down by hand."""
+"""Results of one run: every number from handwritten curves."""
 
 import math
 from collections.abc import Mapping
@@ -109,7 +109,7 @@ def test_one_evaluation_is_known_and_nothing_more() -> None:
     found = run_stability(run({"validation/success": points([0.5])}), levels=(0.5, 0.6))
     known = {name: value for name, value in found.numbers.items() if value is not None}
     assert known == {"initial_success": 0.5, "final_success": 0.5, "best_success": 0.5}
-    assert found.collapse is None  # neither collapsed nor seen to hold
+    assert found.collapse is None  # neither collapsed nor known to be stable
     assert found.reached == (Reached(0.5, 0, None, None), Reached(0.6, None, None, None))
 
 
@@ -183,7 +183,7 @@ def test_a_log_of_our_own(tmp_path: Path) -> None:
     found = run_stability(run_curves_of(read_training_log(path)))
     assert found.collapse == EventOutcome(42, True) and found.final_success == 0
     assert found.evaluations == 61 and found.last_step == 60
-    # Tokens of 20 updates: 9,000 and 50 more each time.
+    # Tokens of 20 updates: 9,000, and 50 more each time.
     reached = next(one for one in found.reached if one.level == 0.5)
     assert reached.updates is not None and reached.seconds == 5 * reached.updates
     updates = reached.updates

@@ -1,4 +1,4 @@
-"""What the seeds of a recipe come to, from runs that are written down by hand."""
+"""Results over the seeds of a recipe, from handwritten runs."""
 
 import dataclasses
 import math
@@ -18,7 +18,7 @@ from tests.benchmark.stability.given import points, run
 
 NAME = "validation/success"
 RISING = [0.2, 0.4, 0.6, 0.8, 0.8, 0.8]
-# Means .2 .3 .4 .6 .6 .4 and then .2: half of its gain, and less than half of its best, at 30.
+# Means .2 .3 .4 .6 .6 .4, then .2: half of its gain, and less than half of its best, at 30.
 FALLING = [0.2, 0.4, 0.6, 0.8, 0.4, 0.0, 0.2]
 
 
@@ -36,7 +36,7 @@ def test_three_seeds_by_hand() -> None:
     assert found.worst_seed == 0.2
     falls = found.numbers["max_drawdown"]
     assert falls.values == pytest.approx((0, 0, 0.8)) and falls.known == 3
-    # Of 27 draws 20 have 0 as their median, 7 have .8; only one is without 0.
+    # Of 27 draws, 20 have the median 0, 7 have .8; only one is without 0.
     assert falls.median is not None
     assert dataclasses.astuple(falls.median) == pytest.approx((0, 0, 0.8))
     assert falls.iqm is not None and falls.iqm.value == pytest.approx(0.8 / 3)
@@ -58,7 +58,7 @@ def test_survival_knows_which_runs_were_seen_how_long() -> None:
     found = recipe_stability([seed(0, FALLING), seed(1, RISING), seed(2, [0.5] * 9)])
     curve = found.survival
     assert curve is not None and curve.steps.tolist() == [25, 30, 40]
-    # The rising run is last seen at 25: two are at risk when one collapses at 30.
+    # The rising run is last observed at 25: two are at risk when one collapses at 30.
     assert curve.survival.tolist() == [1, 0.5, 0.5]
     assert found.events["collapse"].happened == 1 and found.events["collapse"].known == 3
 
@@ -67,7 +67,7 @@ def test_what_it_took_to_reach_a_level() -> None:
     never = [0.2] * 6
     runs = [seed(0, RISING), seed(1, never), seed(2, [0.6, 0.6, 0.6])]
     found = recipe_stability(runs, levels=(0.75, 0.4)).reached
-    # Smoothed, the first has .4 at update 10, .73 at 20, .8 at 25; the last .6 from the start.
+    # Smoothed, the first has .4 at update 10, .73 at 20, .8 at 25; the last has .6 from the start.
     assert found == (
         ReachedSummary(0.4, 2, 3, 10.0, 1000.0, None),
         ReachedSummary(0.75, 1, 3, None, None, None),
@@ -106,7 +106,7 @@ def test_a_mismatch_that_overflowed_in_one_seed_is_its_worst() -> None:
 def test_one_seed_counts_once() -> None:
     with pytest.raises(UserError, match="run 1 and run 1 both have seed 1; give each run"):
         recipe_stability([seed(1, RISING), seed(0, RISING), seed(1, FALLING)])
-    unknown = recipe_stability([seed(None, RISING), seed(None, FALLING)])  # nobody can tell
+    unknown = recipe_stability([seed(None, RISING), seed(None, FALLING)])  # unknown
     assert len(unknown.runs) == 2
     with pytest.raises(ValueError, match="no runs"):
         recipe_stability([])

@@ -1,4 +1,4 @@
-"""Warning signs in the updates, worked out by hand."""
+"""Warning signs in the updates, calculated by hand."""
 
 import math
 import statistics
@@ -48,7 +48,7 @@ def test_spikes_do_not_hide_those_after_them() -> None:
 
 def test_constants_have_no_spikes_but_what_rises_above_them() -> None:
     assert spikes([0.1] * 60) == []
-    assert spikes([0.3] * 20 + [0.1 + 0.2]) == []  # the same but for rounding
+    assert spikes([0.3] * 20 + [0.1 + 0.2]) == []  # the same except for rounding
     assert spikes([0.5] * 20 + [0.51, 0.5]) == [20]
     assert spikes([0.0] * 20) == []
 
@@ -85,7 +85,7 @@ def test_spikes_do_not_depend_on_the_unit(values: list[float], scale: float) -> 
 
 
 def test_a_step_of_the_rounding_is_no_spike() -> None:
-    # Median 0.004, no distance from it; 0.004 + 6 * 1.4826 * 0.001 + 0.001 = 0.0138956.
+    # Median 0.004 with distance 0; 0.004 + 6 * 1.4826 * 0.001 + 0.001 = 0.0138956.
     rounded = [0.004] * 20 + [0.005, 0.004, 0.003, 0.013, 0.014]
     assert spikes(rounded) == [20, 23, 24]
     assert spikes_of(points(rounded), 0.001).steps.tolist() == [24]
@@ -118,7 +118,7 @@ def test_entropy_is_held_against_its_first_ten_updates() -> None:
     assert entropy_collapse_step(points([*first, 0.2])) is None
     assert entropy_explosion_step(points([*first, 3.0, 3.1, 0.1])) == 11
     assert entropy_explosion_step(points([*first, 3.0])) is None
-    # Within the first ten nothing is judged, and what is not finite does not count among them.
+    # The first ten are not judged, and non-finite values do not count among them.
     assert entropy_collapse_step(points([0.0, *[1.0] * 12])) is None
     assert entropy_collapse_step(points([NAN, *first, INF, 0.1], range(5, 18))) == 17
 

@@ -1,4 +1,4 @@
-"""`arlarena-bench stability`: from logs of any trainer to a table, JSON and a page."""
+"""`arlarena-bench stability`: from any trainer's logs to a table, JSON and a page."""
 
 import json
 import re
@@ -42,7 +42,7 @@ def test_our_own_logs_say_their_recipes(tmp_path: Path, capsys: pytest.CaptureFi
     assert rows["seed 0"][1] == "no, to 12"
     assert rows["seed 1"][1].startswith("at ")
     assert rows["seed 1"][2] == "0.0%"
-    # Nothing more is to be said of whole logs of ours.
+    # There are no further notes on complete logs of ours.
     _, legend, comparison, _, equal = text.split("\n\n")
     assert legend == SHORT_LEGEND and "P(first): grpo" in comparison
     assert equal.startswith("success on sokoban/builtin after  12 updates")
@@ -51,7 +51,7 @@ def test_our_own_logs_say_their_recipes(tmp_path: Path, capsys: pytest.CaptureFi
 def test_a_late_loss_stands_beside_the_collapses(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of three seeds one halves, one collapses, and of the last, which halves, too little is known.
+    """One of three seeds halves, one collapses, and the last, halved, has too few validations.
 
     The last three validations of the first have a mean of 19.5%, more than half of 35.4%.
     """
@@ -110,7 +110,7 @@ def test_a_log_without_validations_says_so(
 def test_a_run_that_was_stopped_early_counts_as_collapsed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Two of ten updates, the second with as many skipped steps as end a run; and a whole run."""
+    """Two of ten updates, the second with enough skipped steps to end a run; and a complete run."""
     paths = []
     for seed, steps in enumerate(((4, 0), (0, 4))):
         start = trainer_line(start_line(seed=seed), updates=10, every=5)
@@ -135,7 +135,7 @@ def test_a_run_that_was_stopped_early_counts_as_collapsed(
 def test_a_run_that_may_still_go_on_has_not_collapsed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing solved so far: `--stop-on-collapse` would have ended it, but may not be there."""
+    """Nothing is solved: `--stop-on-collapse` would have ended it, but may not have been set."""
     start = trainer_line(start_line(), updates=20, every=1)
     lines = [validation_line(number, solved=0) for number in range(7)]
     path = write_log(tmp_path / "log.jsonl", [start, *lines, update_line(6)])
@@ -157,7 +157,7 @@ def test_numbers_of_a_small_log(tmp_path: Path, capsys: pytest.CaptureFixture[st
     out = tmp_path / "s.json"
     path = verl_log(tmp_path / "gigpo.jsonl", {0: 0.25, 1: 0.75, 2: 0.5, 3: 0.75})
     text = run(capsys, path, "--json", out)
-    # The fall from 75% to 50% is the deepest one. Means of three at most: .25 .5 .5 .667.
+    # The fall from 75% to 50% is the deepest. Means of at most three: .25 .5 .5 .667.
     assert table(text)["gigpo"][:6] == ["1", "0 of 1", "75.0%", "75.0%", "25.0%", "1.00"]
     content = json.loads(out.read_text())
     (recipe,) = content["recipes"]
@@ -181,7 +181,7 @@ def test_numbers_of_a_small_log(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def foreign(root: Path) -> dict[str, Path]:
-    """The same run as every trainer would log it."""
+    """The same run as logged by every trainer."""
     tensorboard = pytest.importorskip("tensorboard", reason="TensorBoard is not installed")
     assert tensorboard
     from tensorboard.compat.proto.event_pb2 import Event
@@ -257,7 +257,7 @@ def test_what_a_log_does_not_say(tmp_path: Path, capsys: pytest.CaptureFixture[s
     text = run(capsys, path)
     assert table(text)["run"][1:7] == ["-"] * 6
     assert "no validation success: give its field (--map" in text
-    assert "--success" not in text  # the log has nothing that could be taken
+    assert "--success" not in text  # the log contains nothing usable
     path.write_text('{"step": 1, "data": {"episode/success_rate": 0.5, "mine": 1}}\n')
     assert "or use the training success (--success rollout/success)" in one_line(run(capsys, path))
     text = run(capsys, path, "--success", "rollout/success")
@@ -314,7 +314,7 @@ def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "cannot be written" in fault_after_table(
         capsys, log, "--json", tmp_path / "none" / "s.json"
     )
-    # Elsewhere --json takes no file.
+    # Other commands' --json takes no file.
     for taken in (tmp_path, log):
         assert "give the file to write, such as --json" in fault(capsys, "--json", taken, log)
     assert log.read_text().startswith('{"step"')

@@ -92,7 +92,7 @@ def test_the_page_explains_every_number_and_does_not_change(
     [
         [{}],  # never validated
         [{0: 0.5}],
-        [{0: 0.5, 1: 0.0, 2: 0.0, 3: 0.0}],  # all collapse: nobody is left at the end
+        [{0: 0.5, 1: 0.0, 2: 0.0, 3: 0.0}],  # all collapse: none is left at the end
         [SUCCESS, {0: 0.5, 1: 0.0, 2: 0.0}],
         [SUCCESS] * 9,
     ],
@@ -110,7 +110,7 @@ def test_the_figure_fits_all_runs(tmp_path: Path, successes: Sequence[Mapping[in
 
 @pytest.mark.slow
 def test_anytime_success_is_drawn_along_what_most_logs_have(tmp_path: Path) -> None:
-    """matplotlib writes a text as its shape, with the text in a comment."""
+    """matplotlib writes a text as shapes, with the text in a comment."""
     foreign = verl_log(tmp_path / "verl.jsonl")
     own = [write_log(tmp_path / f"{seed}.jsonl", run_lines(seed=seed)) for seed in (0, 1)]
     for logs, axis in (

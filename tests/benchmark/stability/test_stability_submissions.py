@@ -1,4 +1,4 @@
-"""`arlarena-bench stability` of submissions and packed logs."""
+"""`arlarena-bench stability` for submissions and compressed logs."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ from tests.support.training.logs import (
 
 
 def submission(folder: Path) -> Path:
-    """A submission of two seeds with their logs; what was played is left out."""
+    """A submission of two seeds with their logs, without records."""
     seeds = (0, 1)
     files = []
     for seed in seeds:
@@ -63,7 +63,7 @@ def test_packed_logs_are_read_anywhere_and_no_larger_than_others(
     cell = tmp_path / "grpo-s0.jsonl.zst"
     cell.write_bytes((folder / "training" / "s0.jsonl.zst").read_bytes())
     assert list(table(run(capsys, cell))) == ["grpo"]
-    # A study's results for a track: logs beside records, which are none.
+    # A study's results for a track: logs next to records, which are not logs.
     results = tmp_path / "results"
     results.mkdir()
     for name in ("grpo-s0.jsonl.zst", "grpo-s0.episodes.jsonl.zst"):
@@ -80,7 +80,7 @@ def test_packed_logs_are_read_anywhere_and_no_larger_than_others(
 def test_one_recipe_of_a_study_is_all_its_seeds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`FOLDER/grpo`, or what a shell makes of `FOLDER/grpo-s*`: facts and episodes beside logs."""
+    """`FOLDER/grpo`, or a shell's expansion of `FOLDER/grpo-s*`: logs, facts and episodes."""
     for recipe, seed in (("grpo", 0), ("grpo", 1), ("grpo_sm", 0)):
         log = write_log(tmp_path / f"{recipe}-{seed}", run_lines(recipe, seed, updates=12))
         cell = tmp_path / f"{recipe}-s{seed}"
@@ -94,7 +94,7 @@ def test_one_recipe_of_a_study_is_all_its_seeds(
     assert table(run(capsys, *of_shell)) == rows
     assert "mine" in table(run(capsys, "--recipe", "mine", *of_shell))
     assert list(table(run(capsys, tmp_path / "grpo_sm"))) == ["grpo_sm"]
-    # Alone they are what they are.
+    # Given directly, they are not skipped.
     assert "grpo-s0.json: unknown format" in fault(capsys, tmp_path / "grpo-s0.json")
     assert "does not exist" in fault(capsys, tmp_path / "grp")
     out = tmp_path / "curves.svg"

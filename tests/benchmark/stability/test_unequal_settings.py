@@ -1,4 +1,4 @@
-"""What else than the method differs between training runs that are compared."""
+"""Differences other than the method between compared training runs."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Runs at the same places."""
+"""Runs at the same positions."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Middles of a few runs and their intervals: by hand, by enumeration, and against scipy."""
+"""Centers of a few runs and their intervals: by hand, by enumeration, and against scipy."""
 
 import math
 from itertools import product
@@ -30,7 +30,7 @@ few = settings(max_examples=30)
 def test_iqm_leaves_out_a_quarter_at_each_end() -> None:
     assert iqm([0.9, 0.1, 0.2, 0.4]) == pytest.approx(0.3)
     assert iqm([8, 1, 2, 3, 4, 5, 6, 100]) == 4.5  # 3 4 5 6
-    assert iqm([1, 2, 6]) == 3  # three runs have no quarter to leave out
+    assert iqm([1, 2, 6]) == 3  # with three runs there is no quarter to trim
     assert iqm([0.7]) == 0.7
 
 
@@ -67,13 +67,13 @@ def test_percentiles_leave_as_many_draws_below_as_above() -> None:
 
 
 def test_two_runs_by_hand() -> None:
-    # Means of two draws: 0, .5 and 1 with chances 1/4, 1/2, 1/4.
+    # Means of two draws: 0, .5 and 1 with probabilities 1/4, 1/2, 1/4.
     assert estimate([[0.0, 1.0]]) == BootstrapInterval(0.5, 0.0, 1.0)
     assert estimate([[0.0, 1.0]], confidence=0.4) == BootstrapInterval(0.5, 0.5, 0.5)
 
 
 def test_ends_are_those_of_all_possible_draws() -> None:
-    # All 3^3 * 2^2 draws of two strata, pooled; levels away from their jumps.
+    # All 3^3 * 2^2 draws of two strata, pooled; at levels away from their jumps.
     one, other = [0.1, 0.4, 0.9], [0.2, 0.6]
     means = np.sort(
         [
@@ -118,8 +118,8 @@ def test_the_interval_is_close_to_scipys(values: list[float]) -> None:
     )
     found = estimate([values])
     assert found.low is not None and found.high is not None
-    # An end is a quantile of draws: its level is off by chance, and where few values are drawn
-    # (nearly equal runs) a small step of the level is a large one of the quantile.
+    # A bound is a quantile of draws: its level varies by chance, and if there are few distinct
+    # values (nearly equal runs), a small step in level is a large one in the quantile.
     for end, level in ((found.low, 0.025), (found.high, 0.975)):
         chance = 4 * math.sqrt(0.025 * 0.975 * (1 / 4_000 + 1 / RESAMPLES))
         around = np.clip([level - chance, level + chance], 0, 1)
@@ -129,7 +129,7 @@ def test_the_interval_is_close_to_scipys(values: list[float]) -> None:
 
 def test_a_single_run_has_no_interval() -> None:
     assert estimate([[0.25]]) == BootstrapInterval(0.25, None, None)
-    # One of two tasks with a single run: an interval of the other alone would be too narrow.
+    # One of two tasks has a single run: an interval of the other alone would be too narrow.
     assert estimate([[0.25], [0.5, 0.75]]) == BootstrapInterval(0.5, None, None)
 
 

@@ -1,4 +1,4 @@
-"""Differences of methods whose seeds played the same episodes: by hand, and in simulations."""
+"""Differences of methods whose seeds play the same episodes: by hand, and in simulations."""
 
 import numpy as np
 import pytest
@@ -12,10 +12,10 @@ from benchmark.stats.paired import Side, difference
 def test_a_difference_by_hand() -> None:
     first = np.array([[1.0, 1, 0, 0], [1, 0, 1, 0]])
     second = np.array([[0.0, 0, 0, 0], [1, 0, 0, 0]])
-    # Seeds: 0.5 and 0.5, of variance 0; 0 and 0.25, of variance 1/32, which adds 1/64 for two.
+    # Seeds: 0.5 and 0.5 have variance 0; 0 and 0.25 have 1/32, which adds 1/64 for two.
     # Episodes: means 1, 1/2, 1/2, 0 minus 1/2, 0, 0, 0 = 1/2, 1/2, 1/2, 0: 1/16, over four 1/64.
-    # Residuals: 0, 1/2, -1/2, 0 and the negative, 1 in all, over 3 and 8: 1/24; the second's
-    # are -3/8, 1/8, 1/8, 1/8 and the negative, 3/8 in all: 1/64. More noise than episodes: 1/64.
+    # Residuals: 0, 1/2, -1/2, 0 and the negative, 1 in total, over 3 and 8: 1/24; the second's are
+    # -3/8, 1/8, 1/8, 1/8 and the negative, 3/8 in total: 1/64. More noise than episodes: 1/64.
     found = crossed_difference([first], [second])
     half = stats.t.ppf(0.975, 1) * np.sqrt(1 / 64)
     assert found.value == pytest.approx(3 / 8)
@@ -27,7 +27,7 @@ def test_seeds_that_are_alike_by_chance_do_not_make_it_narrower_than_the_noise()
     rng = np.random.default_rng(3)
     first = np.array([rng.permutation(128 * [1.0] + 128 * [0.0]) for _ in range(3)])
     found = crossed_difference([first], [np.zeros((3, 256))])
-    # Each seed solves half, of other episodes: no spread of seeds, and noise of 1/4 a play.
+    # Each seed solves half, but different episodes: no spread of seeds, and noise of 1/4 per play.
     assert found.value == pytest.approx(0.5)
     assert found.high - found.low == pytest.approx(2 * 1.96 * np.sqrt(0.25 / 768), rel=0.05)
 
@@ -61,7 +61,7 @@ def test_it_contains_the_truth_often_enough_and_is_narrower_than_the_other(sprea
 
 
 def _plays(rng: np.random.Generator, levels: Values, seeds: int, spread: float) -> Values:
-    """Seeds of one method on levels, where all methods are equally good."""
+    """Seeds of a method on levels, with all methods equally good."""
     chance = special.expit(levels + rng.normal(0, spread, seeds)[:, None])
     plays: Values = (rng.random(chance.shape) < chance).astype(np.float64)
     return plays

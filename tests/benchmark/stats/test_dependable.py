@@ -1,4 +1,4 @@
-"""Dependable success: by hand, with one seed, and what its interval must know."""
+"""Dependable success: by hand, with one seed, and the sources of its interval."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def test_one_seed_has_no_value() -> None:
 
 
 def test_no_collapse_of_a_few_is_not_no_collapse() -> None:
-    # Every episode is always solved: what varies is the share of collapses alone, Beta(1/2, 7/2).
+    # Every episode is always solved: only the share of collapses varies, Beta(1/2, 7/2).
     always = Interval(1.0, 1.0, 1.0)
     found = dependable_success([False] * 3, always)
     assert found is not None and found.low is not None
@@ -47,7 +47,7 @@ def test_where_all_collapse_the_upper_end_is_that_of_the_posterior() -> None:
 
 
 def test_the_spread_of_seeds_is_that_of_the_success_and_not_less() -> None:
-    # A share that holds of nearly 1: only the success varies, and few seeds leave it wide.
+    # With a share of stable runs near 1, only the success varies, and few seeds leave it wide.
     found = dependable_success([False] * 1000, HALF)
     assert found is not None and found.low is not None
     assert found.low == pytest.approx(HALF.low, abs=0.01)

@@ -1,4 +1,4 @@
-"""How numbers are written."""
+"""Formatting of numbers."""
 
 from fractions import Fraction
 

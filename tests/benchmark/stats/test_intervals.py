@@ -1,4 +1,4 @@
-"""Intervals and tests: published examples, values computed by hand, and rules that always hold."""
+"""Intervals and tests: published examples, values calculated by hand, and general properties."""
 
 import random
 from collections.abc import Sequence
@@ -69,10 +69,10 @@ def test_wilson_refuses_what_is_no_rate(successes: int, trials: int) -> None:
 
 
 def test_the_exact_interval_of_a_few_seeds() -> None:
-    # Of n of n the lower end is 0.025^(1/n), of 0 of n the upper one is 1 - 0.025^(1/n).
+    # For n of n the lower bound is 0.025^(1/n), for 0 of n the upper one is 1 - 0.025^(1/n).
     assert ends(exact(3, 3)) == pytest.approx((0.025 ** (1 / 3), 1))
     assert ends(exact(0, 6)) == pytest.approx((0, 1 - 0.025 ** (1 / 6)))
-    # 2 of 5: tables of Clopper and Pearson.
+    # 2 of 5: from the tables of Clopper and Pearson.
     assert ends(exact(2, 5)) == pytest.approx((0.0527, 0.8534), abs=1e-4)
     with pytest.raises(ValueError, match="no rate of 2 successes in 1 trials"):
         exact(2, 1)
@@ -117,11 +117,11 @@ def test_unequal_numbers_of_plays_are_computed_by_hand() -> None:
 @pytest.mark.parametrize(
     ("successes", "plays", "expected"),
     [
-        ([0, 0, 0], [3, 3, 3], 3),  # a rate of 0: nothing is known of the spread within episodes
+        ([0, 0, 0], [3, 3, 3], 3),  # a rate of 0: the spread within episodes is unknown
         ([3, 3, 3], [3, 3, 3], 3),  # a rate of 1
         ([2], [4], 1),  # one episode
         ([1, 0, 1], [1, 1, 1], 3),  # single plays
-        ([1, 1, 1, 1], [2, 2, 2, 2], 8),  # repeats disagree as often as they can: rho is cut to 0
+        ([1, 1, 1, 1], [2, 2, 2, 2], 8),  # repeats disagree as much as possible: rho is cut to 0
     ],
 )
 def test_the_effective_sample_size_is_defined_in_border_cases(
@@ -245,8 +245,8 @@ def test_negative_counts_are_refused() -> None:
             newcombe_paired(*table)
 
 
-# Newcombe, Stat. Med. 17 (1998) 2635-2650, Table III, method 10. The lower end of (1, 97, 1, 1)
-# is 0.87367 and was cut, not rounded, in print.
+# Newcombe, Stat. Med. 17 (1998) 2635-2650, Table III, method 10. The lower bound of (1, 97, 1, 1)
+# is 0.87367, and was truncated, not rounded, in print.
 @pytest.mark.parametrize(
     ("table", "low", "high"),
     [
@@ -290,7 +290,7 @@ def test_the_paired_score_interval_contains_its_estimate_and_swaps(
     assert there.low < there.high
     assert there.value == (first - second) / sum(table)
     assert ends(there) == pytest.approx((-back.high, -back.low), abs=1e-12)
-    # The difference of the failure rates is the negative of that of the success rates.
+    # The difference of failure rates is the negative of that of success rates.
     failures = newcombe_paired(neither, second, first, both)
     assert ends(failures) == pytest.approx((-there.high, -there.low), abs=1e-9)
 
@@ -302,7 +302,7 @@ def test_no_values_have_no_statistics() -> None:
 
 
 def test_pass_at_k_by_hand() -> None:
-    # 4 plays, 1 success: of the 6 pairs of plays 3 hold it. 4 plays, 2: of 6 pairs 1 holds none.
+    # 4 plays, 1 success: 3 of 6 pairs contain it. 4 plays, 2 successes: 1 of 6 pairs contains none.
     assert pass_at_k([1], [4], 2).value == pytest.approx(3 / 6)
     assert pass_at_k([2], [4], 2).value == pytest.approx(5 / 6)
     assert pass_at_k([0, 1, 2], [4, 4, 4], 2).value == pytest.approx((0 + 1 / 2 + 5 / 6) / 3)
@@ -312,7 +312,7 @@ def test_pass_at_the_ends() -> None:
     successes, plays = [0, 1, 3], [3, 3, 3]
     rate = clustered_wilson(successes, plays).value
     assert pass_at_k(successes, plays, 1).value == pytest.approx(rate)
-    # With all plays, an episode is solved or it is not.
+    # With all plays, an episode is either solved or not.
     assert pass_at_k(successes, plays, 3) == wilson(2, 3)
 
 

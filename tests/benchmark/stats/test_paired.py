@@ -1,4 +1,4 @@
-"""Two entries on the same episodes: the interval of their difference, and tests of none."""
+"""Two entries on the same episodes: the interval of their difference, and tests for none."""
 
 import math
 from collections.abc import Sequence
@@ -35,11 +35,11 @@ from benchmark.stats.paired import (
 from tests.support.newcombe import newcombe_paired
 
 Chances = npt.NDArray[np.float64]
-"""Of episodes by seeds, to be solved; or numbers of which such chances are made."""
+"""Chances to solve each episode, by seed; or numbers from which they are computed."""
 
 
 def a_side(solved: Sequence[int], plays: int = 1) -> Side:
-    """An entry that has solved so many plays of each episode."""
+    """An entry that has solved this number of plays of each episode."""
     return Side.of([[number < count for number in range(plays)] for count in solved])
 
 
@@ -69,7 +69,7 @@ def test_any_single_plays_have_it(pairs: list[tuple[int, int]]) -> None:
 
 
 def test_many_entries_at_once() -> None:
-    """Single plays among repeats: each two are as if they were alone."""
+    """With single plays among repeats, each pair gives the same result as on its own."""
     sides = [a_side([2, 1, 0, 0], 2), a_side([1, 0, 1, 1]), a_side([0, 0, 1, 1])]
     found = differences(sides)
     for row, one in enumerate(sides):
@@ -94,7 +94,7 @@ def test_seeds_that_differ_widen_the_interval() -> None:
 
 
 def test_a_single_checkpoint_stands_for_itself() -> None:
-    """Its side adds nothing; three seeds on the other one have two degrees of freedom."""
+    """Its side adds nothing; three seeds on the other side have two degrees of freedom."""
     fixed = a_side([1] * 6 + [0] * 4)
     trained = Side.of([[True] * 3] * 5 + [[False] * 3] * 5, (0.5, 0.6, 0.4))
     alone = difference(Side.of([[True] * 3] * 5 + [[False] * 3] * 5), fixed)
@@ -110,7 +110,7 @@ def test_a_single_checkpoint_stands_for_itself() -> None:
 
 @pytest.mark.slow
 def test_two_recipes_that_are_one_are_seldom_called_different() -> None:
-    """Seeds spread by 0.15 on the scale of log odds: three of them a side, 256 episodes."""
+    """Seeds with a spread of 0.15 in log odds: three per side, 256 episodes."""
     rng = np.random.default_rng(0)
     different = [0, 0]
     for _ in range(400):
@@ -128,7 +128,7 @@ def test_two_recipes_that_are_one_are_seldom_called_different() -> None:
 
 
 def test_trainings_vary_on_all_panels_together() -> None:
-    """Two panels that went alike: half the squared width over episodes, all of that of seeds."""
+    """Two identical panels: half the squared width over episodes, all of that over seeds."""
     rng = np.random.default_rng(3)
     first, second = (
         Side.of(solved.T.tolist(), solved.mean(axis=1).tolist())
@@ -146,7 +146,7 @@ def test_trainings_vary_on_all_panels_together() -> None:
 
 
 def test_trainings_apart_have_variances_that_add_up() -> None:
-    """Two panels with two and three seeds of their own, by hand; the other side has none."""
+    """Two panels with two and three separate seeds, by hand; the other side has none."""
     one, other = (0.3, 0.5), (0.2, 0.4, 0.9)
     plays = [[True, False], [False, False]]
     sides = [Side.of(plays, one, "here"), Side.of([[*p, True] for p in plays], other, "there")]
@@ -159,23 +159,23 @@ def test_trainings_apart_have_variances_that_add_up() -> None:
     width = special.stdtrit(freedom, 0.975) * math.sqrt(sum(parts))
     assert found.low > -1
     assert found.low == pytest.approx(found.value - math.hypot(found.value - bare.low, width))
-    # The other side's variances add up, too: twice the same ones.
+    # The other side's variances add up as well: twice the same ones.
     both, alone = score_difference(sides, sides[::-1]), score_difference(sides, [sides[1]] * 2)
     wide = special.stdtrit(2 * freedom, 0.975) * math.sqrt(2 * sum(parts))
     episodes = score_difference(
         *([replace(e, seeds=()) for e in side] for side in (sides, sides[::-1]))
     )
     assert both.high == pytest.approx(both.value + math.hypot(episodes.high - episodes.value, wide))
-    # A training that played both panels is one variance, of its seeds' means.
+    # For a training run that played both panels, there is one variance, of its seeds' means.
     assert alone.high - alone.value != pytest.approx(both.high - both.value)
-    # Of a single seed nobody knows the spread: the side stands for itself.
+    # The spread of a single seed is unknown, so the side adds no variance.
     single = [replace(sides[0], seeds=(0.3,)), sides[1]]
     assert score_difference(single, nothing) == bare
 
 
 def test_repeats_by_hand() -> None:
-    # Shares 1, .5, 0, 0 and 0, 0, .5, .5: means .375 and .25, about them .625 .125 -.375 -.375
-    # and -.25 -.25 .25 .25; products sum to -.375, squares to .6875 and .25.
+    # Shares 1, .5, 0, 0 and 0, 0, .5, .5: means .375 and .25, deviations .625 .125 -.375 -.375 and
+    # -.25 -.25 .25 .25; products sum to -.375, squares to .6875 and .25.
     one, other = a_side([2, 1, 0, 0], 2), a_side([0, 0, 1, 1], 2)
     related = -0.375 / math.sqrt(0.6875 * 0.25)
     below, above = 0.375 - one.success.low, other.success.high - 0.25
@@ -223,7 +223,7 @@ def test_single_plays_are_tested_by_mcnemar_and_others_by_signs() -> None:
 
 
 def logs_of(*solved: int) -> Side:
-    """Several seeds, with so many of 256 levels solved."""
+    """Several seeds with these numbers of 256 levels solved."""
     return Side.of_rates([count / 256 for count in solved], 256)
 
 
@@ -263,13 +263,13 @@ def test_a_difference_says_what_it_is() -> None:
 def covered(
     spread: float, seeds: int, collapsing: float = 0.0, rounds: int = 300
 ) -> tuple[float, float]:
-    """How often the interval of two methods holds the truth, and its width over 3.92 deviations.
+    """How often the interval of two methods covers the truth, and its width over 3.92 deviations.
 
     Args:
-        spread: Of the methods' seeds, in logits; that of the 256 episodes is 2.
-        seeds: Of each method.
-        collapsing: Share of the second method's seeds that solve nothing; it is else the first.
-        rounds: Simulations.
+        spread: Spread of the methods' seeds, in logits; that of the 256 episodes is 2.
+        seeds: Number of seeds of each method.
+        collapsing: Share of the second method's seeds that solve nothing; others equal the first's.
+        rounds: Number of simulations.
     """
     rng = np.random.default_rng(0)
 
@@ -294,7 +294,7 @@ def covered(
 
 
 def test_intervals_over_seeds_hold_the_truth_as_often_as_the_claims_page_says() -> None:
-    """99% of cases where seeds differ little, 96 to 98% where they differ much; 300 rounds."""
+    """99% of cases if seeds differ little, 96 to 98% if they differ much; 300 rounds."""
     for seeds in (3, 5):
         little, wide = covered(0.0, seeds)
         assert little >= 0.98 and 1.4 <= wide <= 2.1
@@ -303,7 +303,7 @@ def test_intervals_over_seeds_hold_the_truth_as_often_as_the_claims_page_says() 
 
 
 def test_intervals_miss_rare_collapses_as_often_as_the_claims_page_says() -> None:
-    """58 to 91% of cases where 20 to 40% of one method's seeds collapse; 300 rounds."""
+    """58 to 91% of cases if 20 to 40% of one method's seeds collapse; 300 rounds."""
     cases = product((3, 5), (0.2, 0.4))
     held = [covered(0.0, seeds, collapsing)[0] for seeds, collapsing in cases]
     assert held == pytest.approx([0.58, 0.73, 0.67, 0.91], abs=0.07)

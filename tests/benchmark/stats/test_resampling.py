@@ -1,4 +1,4 @@
-"""Bootstrap and sign flips: scipy's, exact values, and rules that always hold."""
+"""Bootstrap and sign flips: scipy's, exact values, and general properties."""
 
 import math
 import random
@@ -39,7 +39,7 @@ def test_the_bootstrap_agrees_with_scipy() -> None:
 
 
 def test_the_bootstrap_of_two_values_is_known() -> None:
-    # Resamples of (0, 1) have the means 0, 1/2, 1 with chances 1/4, 1/2, 1/4.
+    # Resamples of (0, 1) have the means 0, 1/2, 1 with probabilities 1/4, 1/2, 1/4.
     assert bootstrap_mean([0.0, 1.0]) == Interval(0.5, 0.0, 1.0)
 
 
@@ -85,8 +85,8 @@ def test_drawing_in_parts_moves_no_result(monkeypatch: pytest.MonkeyPatch) -> No
     ],
 )
 def test_few_differences_have_an_exact_p_value(differences: list[float], expected: float) -> None:
-    # The last case: |sum| = 0.8 of a total of 1.2 is reached by those patterns whose minority
-    # weighs at most 0.2: {}, {0.1}, {0.2}, {0.2'}; and by their mirror images.
+    # The last case: |sum| = 0.8 of a total of 1.2 is reached by the patterns whose minority weighs
+    # at most 0.2: {}, {0.1}, {0.2}, {0.2'}; and by their mirror images.
     assert sign_flip(differences) == expected
 
 

@@ -34,7 +34,7 @@ def test_survival_by_hand() -> None:
 
 
 def test_the_interval_by_hand() -> None:
-    # S = 1/2 with V = 1 / (2 * 1): ends .5 ** exp(+-1.96 * sqrt(.5) / log(2)).
+    # S = 1/2 with V = 1 / (2 * 1): bounds .5 ** exp(+-1.96 * sqrt(.5) / log(2)).
     curve = kaplan_meier([EventOutcome(10, True), EventOutcome(20, False)])
     power = math.exp(1.959964 * math.sqrt(0.5) / math.log(2))
     assert curve.low == pytest.approx([0.5**power] * 2)

@@ -10,20 +10,20 @@ from benchmark.evaluation.run_folder import read_run
 from tests.support.submissions.small import Copy, Json, copied, with_tokens
 
 Copies = Callable[[str], Copy]
-"""Gives a fresh copy of the submission `policy` or `trained`."""
+"""Returns a fresh copy of the submission `policy` or `trained`."""
 OtherPlays = Callable[..., None]
-"""Plays the episodes of a copy, from one to another, in another way."""
+"""Replaces the plays of a range of a copy's episodes."""
 
 
 @pytest.fixture(scope="session")
 def policy(submissions: Path) -> Path:
-    """The expert's."""
+    """The expert's submission."""
     return submissions / "20260102_policy"
 
 
 @pytest.fixture(scope="session")
 def trained(submissions: Path) -> Path:
-    """Of two seeds."""
+    """The submission of two seeds."""
     return submissions / "20260102_trained"
 
 
@@ -35,7 +35,7 @@ def copies(tmp_path: Path, policy: Path, trained: Path) -> Copies:
 
 @pytest.fixture
 def other_plays(expert_run: Path, random_run: Path) -> OtherPlays:
-    """Plays some episodes in another way: what the expert did is left to the random policy."""
+    """Replace some plays by the other policy's: the expert's by random ones, and vice versa."""
     policies = [read_run(expert_run)[1], read_run(random_run)[1]]
 
     def change(copy: Copy, first: int = 0, last: int | None = None) -> None:

@@ -1,6 +1,6 @@
-"""The submissions on a panel of few levels: what is forged in 24 episodes need not be in 256.
+"""The submissions on a panel with few levels: many forgeries do not need all 256 episodes.
 
-A folder of tests has them by importing the fixtures in its `conftest.py`.
+A folder of tests uses them by importing the fixtures in its `conftest.py`.
 """
 
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ from tests.support.submissions.small import play_policy, policy_submission, trai
 from tests.support.training.tiny_study import use_first_entries
 
 EPISODES = 24
-"""Of the panel."""
+"""Episodes of the panel."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def few_levels() -> Iterator[None]:
-    """All panels of Sokoban are their first levels, for what plays and for what checks."""
+    """Reduce all Sokoban panels to their first levels, for both playing and checking."""
     with pytest.MonkeyPatch.context() as patch:
         use_first_entries(patch, SokobanTask, EPISODES)
         yield
@@ -33,13 +33,13 @@ def _played(factory: pytest.TempPathFactory, policy: str) -> Path:
 
 @pytest.fixture(scope="module")
 def expert_run(tmp_path_factory: pytest.TempPathFactory, few_levels: None) -> Path:
-    """The expert on them."""
+    """The expert's run on them."""
     return _played(tmp_path_factory, "expert")
 
 
 @pytest.fixture(scope="module")
 def random_run(tmp_path_factory: pytest.TempPathFactory, few_levels: None) -> Path:
-    """The random policy on them."""
+    """The random policy's run on them."""
     return _played(tmp_path_factory, "random")
 
 
@@ -58,11 +58,11 @@ def submissions(
 
 @pytest.fixture(scope="module")
 def policy(submissions: Path) -> Path:
-    """The expert's."""
+    """The expert's submission."""
     return submissions / "20260102_policy"
 
 
 @pytest.fixture(scope="module")
 def trained(submissions: Path) -> Path:
-    """Of two seeds."""
+    """The submission of two seeds."""
     return submissions / "20260102_trained"

@@ -1,4 +1,4 @@
-"""What somebody does to another one's submission to send it as an own one."""
+"""Changes to another author's submission in order to send it as one's own."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,7 +13,7 @@ from tests.support.training.logs import Line
 
 
 def renamed(copy: Copy) -> None:
-    """Gives the entry another name, and both seeds' weights other hashes."""
+    """Change the entry's name and the hashes of both seeds' weights."""
     hashes = [sha256_text(f"stolen {seed}") for seed in (0, 1)]
 
     def change(about: Json) -> None:
@@ -27,7 +27,7 @@ def renamed(copy: Copy) -> None:
 
 
 def other_numbers(copy: Copy, change: Callable[[float], float]) -> None:
-    """Changes all log-probabilities; what was played stays."""
+    """Change all log-probabilities; the plays stay."""
 
     def records(records: list[Json]) -> None:
         for record in records:
@@ -39,9 +39,9 @@ def other_numbers(copy: Copy, change: Callable[[float], float]) -> None:
 
 
 def other_logs(copy: Copy, share: float = 1.0) -> None:
-    """Draws all numbers of some updates again, apart from counts.
+    """Replace all numbers of some updates, except counts, by new ones.
 
-    Their validations have a turn more.
+    The validations get one more turn.
     """
 
     def change(lines: list[Line], seed: int) -> None:
@@ -69,7 +69,7 @@ def problems(copy: Copy, *others: Path) -> list[str]:
 
 
 def with_answers(records: list[Json], others: list[Json]) -> list[Json]:
-    """Records of others, with the numbers of a model."""
+    """Other records, with a model's token counts and log-probabilities."""
     numbers = ("log_prob", "prompt_tokens", "response_tokens")
     shown = [turn for record in records for turn in record["turns"]]
     drawn = cycle({name: turn[name] for name in numbers} for turn in shown)

@@ -1,4 +1,4 @@
-"""`about.yaml`: what is wrong in it is said in plain words, all at once, with an example."""
+"""`about.yaml`: all mistakes are explained at once in plain words, with an example."""
 
 import time
 from pathlib import Path
@@ -49,7 +49,7 @@ def read(folder: Path, about: object, kind: Kind = "policy") -> dict[str, Any]:
 
 
 def mistakes(folder: Path, about: object, kind: Kind = "policy") -> str:
-    """What is said of a wrong file, without its name."""
+    """The message about an invalid file, without its name."""
     with pytest.raises(UserError) as caught:
         read(folder, about, kind)
     start, _, text = str(caught.value).partition("about.yaml")
@@ -112,7 +112,7 @@ def test_what_a_policy_has_not_is_named_in_one_sentence(tmp_path: Path) -> None:
         "init"
     )
     assert mistakes(tmp_path, TRAINED) == sentence
-    # What is to go need not be fixed first.
+    # Fields that must be removed need not be fixed first.
     wrong = {"parameters": "many", "init": "no-such-init", "training_data": 1}
     assert mistakes(tmp_path, TRAINED | wrong) == sentence
 
@@ -155,7 +155,7 @@ def test_what_is_no_yaml_is_named_with_its_line(tmp_path: Path, text: str, said:
 
 
 def test_what_the_example_says_is_refused_as_it_is(tmp_path: Path) -> None:
-    """The example is that of the documents, and all in it that is somebody's own is refused."""
+    """The example is that of the documentation, and its personal parts are rejected as they are."""
     example = README.read_text("utf-8").split("```yaml\n")[1].split("```")[0]
     text = mistakes(tmp_path, example, "trained")
     for placeholder in PLACEHOLDERS:

@@ -1,4 +1,4 @@
-"""What was played as in another run: that takes at least 50 episodes, ten failures among them."""
+"""Plays equal to another run's: a copy has at least 50 episodes, including ten failures."""
 
 import json
 import math
@@ -81,7 +81,7 @@ def test_other_words_for_the_same_actions_are_a_copy(
 
 
 def reworded(turn: TurnRecord, action: str) -> TurnRecord:
-    """Another answer and another program, with other numbers; the world says the same."""
+    """Another answer and program with other numbers, but the same result."""
     assert turn.log_prob is not None
     return turn.model_copy(
         update={
@@ -114,7 +114,7 @@ def test_a_few_turns_are_enough_where_the_world_says_what_came_out(action: str) 
 
 
 def walked(way: str, states: Sequence[str]) -> PlayHash:
-    """An episode with actions of its own that saw these states."""
+    """An episode with different actions that visited these states."""
     turns: list[tuple[str, str | None, bool, dict[str, str]]] = [
         (f"{way}{state}", f"{way}{state}", True, {}) for state in states
     ]
@@ -134,12 +134,12 @@ def walked(way: str, states: Sequence[str]) -> PlayHash:
     ],
 )
 def test_steps_that_lead_nowhere_make_no_other_episode(other: str, alike: bool) -> None:
-    """Eight states: with two more or one less, four of five are common, with three more not."""
+    """Eight states: with two more or one less, four of five are shared; with three more, fewer."""
     assert walked("a", "abcdefgh").is_like(walked("b", other)) == alike
 
 
 def test_states_say_nothing_where_the_world_says_what_came_out() -> None:
-    """A page without news after every program."""
+    """A page that stays the same after every program."""
     turns = [("a", "print(3)", True, {"output": "3"})]
     others = [("b", "print(1)", True, {"output": "1"})]
     one = PlayHash.made(turns, solved=False, shown="s")
@@ -152,7 +152,7 @@ def test_a_copy_with_a_needless_step_in_every_episode(copies: Copies, trained: P
     first = AcceptedRun.of(run)
 
     def longer(record: EpisodeRecord) -> EpisodeRecord:
-        """The first answer twice, as if the way were blocked once."""
+        """Repeats the first answer, as if the way had been blocked once."""
         start = record.turns[0].model_copy(update={"observation_hash": record.observation_hash})
         return record.model_copy(update={"turns": (start, *record.turns)})
 
@@ -164,7 +164,7 @@ def test_a_copy_with_a_needless_step_in_every_episode(copies: Copies, trained: P
 
 
 def test_two_collapsed_models_are_silent_alike() -> None:
-    """Nothing was done in any episode, and the answers are the same line ends."""
+    """Nothing was done in any episode, and the answers are the same line breaks."""
     silent = [PlayHash.made([("\n" * 60, None, False, {})], solved=False)] * 250
     assert list(check_run(run_with(silent, "a"), run_with(silent, "b"), "b")) == []
     wandering = [PlayHash.made([(f"{n}", f"{n}", True, {})], solved=False) for n in range(250)]
@@ -172,7 +172,7 @@ def test_two_collapsed_models_are_silent_alike() -> None:
 
 
 def test_a_silent_end_says_nothing() -> None:
-    """Two programs and no answer, or a world that says nothing of its actions."""
+    """Two programs without an answer, or an environment that shows no result of actions."""
     facts = {"status": "ok", "output": "3"}
     one = PlayHash.made([("a", "print(3)", True, facts), ("b", None, False, {})], solved=False)
     other = PlayHash.made([("c", "print(1)", True, facts), ("d", None, False, {})], solved=False)
@@ -194,7 +194,7 @@ def run_with(plays: list[PlayHash], name: str) -> AcceptedRun:
 def test_likeness_is_of_episodes_and_of_failures(
     alike: int, failed_alike: int, copied: bool
 ) -> None:
-    """Of 100 episodes, 20 of them failures, so many are as in another run."""
+    """Of 100 episodes with 20 failures, this many are equal to another run's."""
     solved = [PlayHash(number, number, True) for number in range(80)]
     failed = [PlayHash(number, number, False) for number in range(80, 100)]
     changed = {*range(80 - (alike - failed_alike)), *range(80, 100 - failed_alike)}
@@ -209,8 +209,8 @@ def test_likeness_is_of_episodes_and_of_failures(
 @pytest.mark.parametrize(
     ("errors", "failed", "alike", "copied"),
     [
-        # Of 100 episodes: errors instead of failures, failures that are left, and of all that
-        # is left so many are played alike.
+        # Of 100 episodes: number of errors instead of failures, remaining failures, and how many of
+        # the remaining episodes are equal.
         (11, 9, 89, True),
         (11, 9, 85, True),
         (11, 9, 84, False),
@@ -249,7 +249,7 @@ def test_errors_alone_say_nothing() -> None:
 def test_nearly_all_episodes_are_a_copy_whatever_some_failures_say(
     alike: int, failed_alike: int, copied: bool
 ) -> None:
-    """Of 100 episodes, 20 of them failures; only failures are played in another way."""
+    """Of 100 episodes with 20 failures, only failures are played differently."""
     first = [PlayHash(number, number, number >= 20) for number in range(100)]
     other = [
         PlayHash(-1 - play.answers, -1 - play.answers, False)
@@ -263,7 +263,7 @@ def test_nearly_all_episodes_are_a_copy_whatever_some_failures_say(
 
 
 def test_strong_models_differ_in_their_failures() -> None:
-    """Of 300 episodes both solve 288 in the same way, and each fails in its own way in eight."""
+    """Of 300 episodes, both solve 288 in the same way, and each fails differently in eight."""
     solved = [PlayHash(number, number, True) for number in range(300)]
 
     def failing(first: int) -> list[PlayHash]:
@@ -276,7 +276,7 @@ def test_strong_models_differ_in_their_failures() -> None:
 
 
 def repeated(run: AcceptedRun, order: Sequence[int]) -> AcceptedRun:
-    """Four repeats of 25 episodes, in another order."""
+    """Four repeats of 25 episodes, in a different order."""
     plays = {
         (*key[:2], str(number // 4), order[number % 4]): play
         for number, (key, play) in enumerate(run.plays.items())
@@ -299,7 +299,7 @@ def test_repeats_in_another_order_are_a_copy(order: tuple[int, ...], numbers: bo
 
 
 def test_each_repeat_is_like_one_other() -> None:
-    """Four times the same play is like one of four."""
+    """Four equal plays match one of four different ones."""
     plays = [PlayHash(number, number, False) for number in range(200)]
     again = [plays[number - number % 4] for number in range(200)]
     found = Likeness.of(
@@ -310,7 +310,7 @@ def test_each_repeat_is_like_one_other() -> None:
 
 
 def test_the_largest_part_of_the_repeats_is_compared() -> None:
-    """Whichever comes first, none takes the only partner of another."""
+    """In either order, no play takes another one's only partner."""
     both, one, other = PlayHash(1, 2, True), PlayHash(1, 7, True), PlayHash(8, 2, True)
     assert len(matched([both, one], [one, other], PlayHash.is_like)) == 2
     assert len(matched([one, both], [one, other], PlayHash.is_like)) == 2
@@ -331,7 +331,7 @@ def test_a_trained_run_is_not_played_again_by_an_init() -> None:
 
 
 def test_success_alone_is_no_copy() -> None:
-    """Two strong models go the shortest way; nine failures are too few to tell them apart by."""
+    """Two strong models take the shortest way; nine failures are too few to distinguish them."""
     solved = [PlayHash(number, number, True) for number in range(91)]
     failed = [PlayHash(number, number, False) for number in range(91, 100)]
     one, other = run_with([*solved, *failed], "a"), run_with([*solved, *failed], "b")
@@ -340,7 +340,7 @@ def test_success_alone_is_no_copy() -> None:
 
 @pytest.mark.slow
 def test_a_policys_answers_need_weights_that_can_be_loaded(policy: Path, copies: Copies) -> None:
-    """The records of a program cannot be told from those of a model that was cloned from it."""
+    """A program's records cannot be distinguished from those of a model cloned from it."""
     copy = copies("trained")
     expert = [json.loads(x) for x in Copy(policy).read("runs/r0/episodes.jsonl.zst").splitlines()]
     for seed in (0, 1):
@@ -355,7 +355,7 @@ def test_a_policys_answers_need_weights_that_can_be_loaded(policy: Path, copies:
     assert [note for note in context.notes if said in note] == [
         f"runs/r{seed}: {said}; rerun the entry before it is merged" for seed in (0, 1)
     ]
-    # Of any other address nobody can say that there are weights.
+    # At any other address, the existence of weights cannot be verified.
     hub = "https://huggingface.co/owner/name"
     for address, refused in (
         ("https://example.org/weights", True),

@@ -1,4 +1,4 @@
-"""The audit: records of the named weights pass it, those of anybody else do not."""
+"""The audit passes records of the named weights, but not those of anything else."""
 
 import asyncio
 import math
@@ -82,7 +82,7 @@ def tiny() -> Weights:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ReadRun]:
-    """What the init itself has played, greedily and drawn."""
+    """The init's own plays, greedy and sampled."""
     assert SOKOBAN.path is not None
     root = tmp_path_factory.mktemp("own")
     return {
@@ -93,7 +93,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ReadRun]:
 
 @pytest.fixture(scope="module")
 def near(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The init with some noise on its weights."""
+    """The init with some noise added to its weights."""
     folder = tmp_path_factory.mktemp("near") / "model"
     assert SOKOBAN.path is not None
     shutil.copytree(SOKOBAN.path, folder)
@@ -112,7 +112,7 @@ def audited(run: ReadRun, under: Weights) -> list[EpisodeAudit]:
 
 
 def changed(run: ReadRun, change: Callable[[int, TurnRecord], dict[str, object]]) -> ReadRun:
-    """The run with other turns."""
+    """The run with changed turns."""
     records = [
         record.model_copy(
             update={
@@ -128,7 +128,7 @@ def changed(run: ReadRun, change: Callable[[int, TurnRecord], dict[str, object]]
 
 
 def claimed(run: ReadRun, model: ModelIdentity) -> ReadRun:
-    """A policy's run, as one of a model in float32."""
+    """A policy's run, presented as that of a model in float32."""
     engine = {"kind": "transformers", "dtype": "float32"}
     manifest = run.manifest.model_copy(update={"model": model, "engine": engine})
     return replace(run, manifest=manifest)
@@ -156,8 +156,8 @@ def test_own_records_are_credible(how: str, runs: Mapping[str, ReadRun], tiny: W
 def test_records_of_the_expert_are_not(
     how: str, least: int, runs: Mapping[str, ReadRun], tiny: Weights, tmp_path: Path
 ) -> None:
-    # The init was cloned from the expert, and says the same wherever it has learned it: its draws
-    # differ from the expert's only where the nucleus leaves an action out.
+    # The init was cloned from the expert and answers alike where it has learned it: its samples
+    # differ from the expert's only where the nucleus excludes an action.
     planned = plan(DRAWN if how == "drawn" else GREEDY)
     run = read(play_policy(tmp_path / "run", "expert", planned))
     found = audited(claimed(run, SOKOBAN.identity), tiny)
@@ -168,7 +168,7 @@ def test_records_of_the_expert_are_not(
     said = {record.key: [turn.response for turn in record.turns] for record in run.records}
     own = {record.key: [turn.response for turn in record.turns] for record in runs[how].records}
     if how == "greedy":
-        # Where every choice is known, what passes is what the init says itself.
+        # Where every choice is determined, only what the init itself would answer passes.
         assert {a.key for a in found if a.credible} == {key for key in own if own[key] == said[key]}
 
 
@@ -193,7 +193,7 @@ def test_invented_log_probabilities_are_seen(
     invent: Callable[[TurnRecord], float], runs: Mapping[str, ReadRun], tiny: Weights
 ) -> None:
     forged = changed(runs["drawn"], lambda _, turn: {"log_prob": invent(turn)})
-    # What is invented may be true: of an episode of a few turns the init can be all but certain.
+    # Invented values may be right: in an episode of a few turns, the init can be almost certain.
     wrong = {
         record.key: statistics.median(
             abs((turn.log_prob or 0.0) - invent(turn)) / (turn.response_tokens or 1)
@@ -266,9 +266,9 @@ def test_a_sequence_is_held_against_its_text(tmp_path: Path) -> None:
         return *s.written[:-1], (s.written[-1][0] + 1, s.written[-1][1])
 
     forgeries: list[Callable[[SequenceRecord], dict[str, object]]] = [
-        lambda s: {"token_ids": (10**6, *s.token_ids[1:])},  # decoding passes over it
+        lambda s: {"token_ids": (10**6, *s.token_ids[1:])},  # ignored in decoding
         lambda s: {"token_ids": (s.token_ids[1], *s.token_ids[1:])},  # another prompt
-        lambda s: {"written": moved(s)},  # less than the response is said to be drawn
+        lambda s: {"written": moved(s)},  # claims less than the whole response as sampled
         lambda s: {"written": s.written[-1:] * 9},
     ]
     records = list(changed(run, lambda _, turn: {"response": turn.response + " "}).records)
@@ -277,7 +277,7 @@ def test_a_sequence_is_held_against_its_text(tmp_path: Path) -> None:
         assert whole.sequence is not None
         sequence = whole.sequence.model_copy(update=forge(whole.sequence))
         records[place] = whole.model_copy(update={"sequence": sequence})
-    # The last record has its own tokens, and the words of somebody else.
+    # The last record has its own tokens, but somebody else's text.
     found = audited(replace(run, records=tuple(records)), under)
     assert len(found) == len(forgeries) + 1
     assert not any(audit.of_its_text or audit.credible for audit in found)
@@ -338,7 +338,7 @@ def test_the_command(
 def test_turns_that_cannot_be_scored_are_counted_and_many_are_an_objection(
     tmp_path: Path, runs: Mapping[str, ReadRun], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A length that is not the text's takes a turn out of the audit."""
+    """If a length does not match the text, the turn is excluded from the audit."""
 
     def longer(number: int, turn: TurnRecord) -> dict[str, object]:
         return {"response_tokens": (turn.response_tokens or 0) + number % 2}
@@ -371,7 +371,7 @@ def test_the_command_adds_up_what_speaks_against_draws(
 def test_weights_that_a_submission_does_not_name(
     tmp_path: Path, runs: Mapping[str, ReadRun], near: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # A folder's name says nothing: every training's last checkpoint is called last.
+    # A folder's name does not identify it: every run's last checkpoint is called last.
     model = ModelIdentity(name=near.name, kind="folder", sha256="7" * 64)
     folder = submission(tmp_path, runs["greedy"], tmp_path, model)
     command = ["audit", str(folder), "--model", str(near), "--episodes", "1"]
@@ -394,7 +394,7 @@ def test_a_run_with_images_is_scored_with_what_it_saw(tmp_path: Path, tiny: Weig
     assert len(found) == 4
     assert all(audit.credible and audit.unscored == 0 for audit in found)
     assert all(audit.off is not None and audit.off < 1e-4 for audit in found)
-    # Whoever sees other cells says something else.
+    # A model that sees other cells answers differently.
     with torch.no_grad():
         model.model.visual.pos_embed.weight.zero_()
     assert not any(audit.credible for audit in audited(seen, (model, chat)))

@@ -1,4 +1,4 @@
-"""Badges: computed from what was checked, but for the one that maintainers give."""
+"""Badges are computed from what was checked, except for the one that maintainers award."""
 
 from pathlib import Path
 
@@ -52,7 +52,7 @@ def test_a_training_without_logs(copies: Copies) -> None:
 
 @pytest.mark.slow
 def test_logs_without_validations_say_nothing_of_stability(copies: Copies) -> None:
-    """The configuration says that there are none: such a log is whole, and judges nothing."""
+    """The configuration disables validations: such a log is complete, but proves nothing."""
     copy = copies("trained")
 
     def change(lines: list[Line]) -> list[Line]:
@@ -66,7 +66,7 @@ def test_logs_without_validations_say_nothing_of_stability(copies: Copies) -> No
 
 @pytest.mark.slow
 def test_a_training_from_an_init_whose_hash_nobody_has_pinned(copies: Copies) -> None:
-    """Its weights are named as what they are; the log calls them by the registry's name."""
+    """The entry identifies its weights; the log uses the registry's name for them."""
     copy = copies("trained")
     named = {**OWN, "name": "unpinned", "kind": "init"}
     copy.about(lambda about: about.update(init={**OWN, "name": "a/b", "kind": "folder"}))

@@ -1,4 +1,4 @@
-"""`arlarena-bench submit check`: exit codes, what is printed, and what is written for programs."""
+"""`arlarena-bench submit check`: exit codes, printed output, and output for programs."""
 
 import gc
 import html
@@ -74,7 +74,7 @@ def test_an_accepted_submission(
         "Nothing to compare with yet.",
     ):
         assert line in printed
-    # The last column goes on below itself.
+    # The last column wraps within itself.
     at = printed.index(f"{' ' * 42}updates")
     assert printed[at - 1].startswith("mismatch, P95 (median)     2.78e-07 nats  k3 of trainer to ")
     assert printed[at - 1].endswith("95th percentile of")
@@ -86,7 +86,7 @@ def test_an_accepted_submission(
 def test_a_rejected_submission(
     entries: Path, trained: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The init of the test's logs is not the one that is shipped."""
+    """The init of the test's logs is not the shipped one."""
     code, content, text = verdict_of(copied(trained, entries).folder)
     assert code == 1
     assert content["accepted"] is False
@@ -103,7 +103,7 @@ def test_a_rejected_submission(
 def test_different_panels_are_a_finding_also_beside_others(
     entries: Path, policy: Path, trained: Path
 ) -> None:
-    """What is compared with others must be whole: of a rejected submission nothing is."""
+    """Only complete submissions are compared with others, so rejected ones are not."""
     copied(policy, entries)
     copy = copied(trained, entries)
     copy.manifest(lambda run: run["panels"][0].update(panel="two_boxes"), "runs/r1")
@@ -119,8 +119,8 @@ def test_a_submission_is_compared_with_its_init_and_with_the_best(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The init solves what seed 0 solves, the best other what it and seed 1 solve."""
-    # All three are copies of one entry, which is not what this looks at.
+    """The init solves what seed 0 solves; the best other entry solves what it and seed 1 solve."""
+    # All three are copies of one entry, which this test must ignore.
     monkeypatch.setattr(likeness, "FEWEST_ALIKE", 257)
     digest = read_registry()["tiny-sokoban"].sha256
     init = copied(trained, entries).folder.rename(entries / "20260102_init")
@@ -143,7 +143,7 @@ def test_a_submission_is_compared_with_its_init_and_with_the_best(
         "| sokoban/builtin | <code>its init",
         "| sokoban/builtin | <code>the best other",
     ]
-    # Seeds 0 and 1 solve 151 and 156 of 256, the init as much as seed 0: half of 5/256 more.
+    # Seeds 0 and 1 solve 151 and 156 of 256, the init as many as seed 0: half of 5/256 more.
     assert "+1.0 [" in rows[0]
     # Seeds of .590 and .609 on both sides: t(2) = 4.303 times the root of 2 (5/256)^2 / 4.
     name = "paired over episodes and seeds (Newcombe, Welch)"
@@ -165,7 +165,7 @@ def begins_as_its_init(lines: list[Line]) -> None:
 
 
 def as_other(copy: Copy) -> None:
-    """Makes other weights of both seeds, without logs."""
+    """Give both seeds other weights, without logs."""
     hashes = ["0" * 64, "1" * 64]
 
     def change(about: Json) -> None:
@@ -182,7 +182,7 @@ def as_other(copy: Copy) -> None:
 
 
 def perturb(records: list[Json]) -> None:
-    """Other log-probabilities, as of other weights."""
+    """Change log-probabilities, as if from other weights."""
     for record in records:
         for turn in record["turns"]:
             turn["log_prob"] -= 0.25
@@ -192,7 +192,7 @@ def perturb(records: list[Json]) -> None:
 def test_a_broken_neighbor_stops_nobody(
     entries: Path, policy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is left out of the comparison, which is said everywhere."""
+    """The invalid entry is excluded from the comparison, which all outputs mention."""
     copy = copied(policy, entries)
     (entries / "20260101_old").mkdir()
     (entries / "20260101_plain").write_text("a file")
@@ -232,7 +232,7 @@ def test_a_neighbor_that_leads_nowhere_stops_nobody(entries: Path, policy: Path)
 def test_outputs_are_tried_before_the_work(
     entries: Path, policy: Path, capsys: pytest.CaptureFixture[str], option: str
 ) -> None:
-    """A folder with a finding would end in its finding, if it had been looked at."""
+    """If the folder had been checked, its finding would have been reported instead."""
     copy = copied(policy, entries)
     (copy.folder / "README.md").unlink()
     other = {"--json": "--comment", "--comment": "--json"}[option]
@@ -284,7 +284,7 @@ def test_an_author_who_deletes_a_dataset_stops_nobody(
 
 @pytest.mark.slow
 def test_the_others_are_read_one_by_one(policy: Path, trained: Path) -> None:
-    """Whatever there is of them, none stays in memory with its records."""
+    """However many others there are, none stays in memory with its records."""
     alive = []
 
     def others() -> Iterator[AcceptedEntry]:
@@ -348,7 +348,7 @@ def test_mistakes_of_the_user(
     folder = copied(policy, entries).folder
     try:
         code = main(["submit", "check", str(folder), *options])
-    except SystemExit as left:  # argparse takes `--output=x` for an option
+    except SystemExit as left:  # argparse treats `--output=x` as an option
         code = int(left.code or 0)
     assert code == 2
     err = capsys.readouterr().err

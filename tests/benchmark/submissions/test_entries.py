@@ -1,4 +1,4 @@
-"""The entries of this repository, made at any time, hold under the present code."""
+"""The entries of this repository, whenever they were made, pass with the present code."""
 
 from contextlib import closing
 from itertools import islice
@@ -12,8 +12,8 @@ from benchmark.submissions.check import read_accepted
 SUBMISSIONS = Path(__file__).parents[3] / "submissions"
 TASKS = ("alfworld", "sokoban", "tir_math", "webshop")
 REPLAYED = 3
-"""Episodes of the first run that are executed again: with many entries more would take minutes.
-`submit check` executes all, of all runs."""
+"""Episodes of the first run to replay: with many entries, more would take minutes. `submit check`
+replays all episodes of all runs."""
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def claims() -> dict[str, list[tuple[str, Claim]]]:
 def test_episodes_of_entries_are_those_of_their_records(
     task: str, claims: dict[str, list[tuple[str, Claim]]]
 ) -> None:
-    # At once: of some tasks a worker process has to start first.
+    # All at once, since some tasks start a worker process first.
     with closing(replay_records([claim for _, claim in claims[task]], 1)) as replays:
         for (name, _), replay in zip(claims[task], replays, strict=True):
             assert not replay.differences, name

@@ -1,4 +1,4 @@
-"""Logs of other trainers in a submission: a badge of their own, and what they cannot claim."""
+"""Other trainers' logs in a submission: a separate badge, and claims that they cannot make."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ from tests.support.submissions.small import Copy, Json, about, check, copied
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory, expert_run: Path, random_run: Path) -> Path:
-    """Two runs, two logs of TRL, and the submission of both."""
+    """Two runs, two TRL logs, and the submission of both."""
     root = tmp_path_factory.mktemp("foreign")
     runs = [run_folder(root, seed, expert_run, random_run) for seed in (0, 1)]
     logs = [
@@ -74,7 +74,7 @@ def test_the_board_keeps_them_apart(made: Path) -> None:
 
 
 def without(number: int) -> Any:
-    """Takes the log of a checkpoint away."""
+    """Remove a checkpoint's log."""
 
     def change(said: Json) -> None:
         said["checkpoints"][number]["foreign_log"] = None

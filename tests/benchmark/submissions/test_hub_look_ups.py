@@ -1,4 +1,4 @@
-"""`arlarena-bench submit check` asks the hub for an entry's models."""
+"""`arlarena-bench submit check` looks up an entry's models on the hub."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.support.submissions.small import Copy, copied
 
 
 def hub_models(copy: Copy) -> list[str]:
-    """Makes hub models of a trained submission's weights; returns where the hub has them."""
+    """Replace a trained submission's weights by hub models; returns their paths on the hub."""
     return [hub_model(copy, seed) for seed in (0, 1)]
 
 
@@ -28,7 +28,7 @@ def hub_model(copy: Copy, seed: int) -> str:
 def test_models_are_looked_up_on_the_hub(
     tmp_path: Path, trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Seed 0's commit is there, seed 1's is not; a hub that does not answer is named."""
+    """Seed 0's commit exists, seed 1's does not; a hub that does not answer is named."""
     copy = copied(trained, tmp_path / "entries")
     real_init(copy)
     there, absent = hub_models(copy)

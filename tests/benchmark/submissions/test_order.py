@@ -1,4 +1,4 @@
-"""Copies of a part: of one panel among several, and of what is dated later."""
+"""Partial copies: of one panel among several, and of entries with a later date."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -34,7 +34,7 @@ EARLIER, LATER = "20260101_theirs", "20260103_theirs"
 
 
 def plays(first: int, count: int = 100) -> list[PlayHash]:
-    """Episodes of which a fifth failed; two lists have none in common unless they overlap."""
+    """Episodes of which a fifth failed; two lists share only the episodes in which they overlap."""
     return [PlayHash(n, n, n % 5 > 0) for n in range(first, first + count)]
 
 
@@ -89,7 +89,7 @@ def test_a_policys_answers_on_one_panel_are_seen() -> None:
     both = replace(program, plays={**on_both.plays, **program.plays})
     mine = run_on({"builtin": plays(0), "two_boxes": plays(5000)}, "mine")
     assert as_policy(mine, both) == "100 of 100"
-    # An init's weights are public, and are rerun more easily than any.
+    # An init's weights are public, and the easiest to rerun.
     init = ModelIdentity(name="tiny-sokoban", kind="init", sha256=sha256_text("init"))
     assert as_policy(replace(mine, model=init), both) == "100 of 100"
     assert as_policy(run_on({p: plays(5000) for p in PANELS}, "mine"), both) is None
@@ -110,7 +110,7 @@ def test_updates_of_a_longer_log_are_most_of_a_shorter_one() -> None:
 def test_what_is_dated_before_another_makes_no_copy_of_it(
     copies: Copies, trained: Path, what: str, folder: str
 ) -> None:
-    """Nothing of it is a copy from its own side; the board would leave the other one out."""
+    """It copies nothing from the other entry, but the board would exclude that one as a copy."""
     copy = copies("trained")
     renamed(copy)
     entry = read_accepted(copy.folder)
@@ -119,14 +119,14 @@ def test_what_is_dated_before_another_makes_no_copy_of_it(
     none = replace(first, traces={}, plays={})
     logs: dict[str, AcceptedLog] = {}
     if what == "plays":
-        # Thirty failures of this entry are successes of the other one.
+        # Thirty failures of this entry are successes of the other.
         failed = [key for key, play in first.plays.items() if not play.solved][:30]
         own = {key: PlayHash(-n, -n, True) for n, key in enumerate(failed, 1)}
         runs = (replace(none, plays={**first.plays, **own}),)
     elif what == "numbers":
         runs = (replace(none, traces=dict([*first.traces.items()][:100])),)
     else:
-        # A log of eight updates, which are the first of this entry's twenty.
+        # A log of eight updates, which equal the first ones of this entry's twenty.
         eight = traces_of(entry)[path][:8]
         runs, logs = (none,), {path: AcceptedLog(all_hashes(eight), len(eight))}
     other = replace(known, peer=replace(known.peer, folder=folder), runs=runs, logs=logs)
@@ -134,7 +134,7 @@ def test_what_is_dated_before_another_makes_no_copy_of_it(
     assert [finding.field for finding in found] == (["date"] if folder == LATER else [])
     for finding in found:
         assert f"is before that of {LATER}, which would then count as a copy" in finding.problem
-    # What maintainers have played again stays on the board, whatever plays like it.
+    # An entry that maintainers have rerun stays on the board, whatever plays like it.
     settled = Context(INITS, [other], reruns=rerun_record(trained))
     stays = folder == LATER and what != "plays"
     assert [finding.field for finding in check_copies(entry, settled)] == ["date"] * stays

@@ -1,4 +1,4 @@
-"""What maintainers have seen an entry's weights play is not a copy of what plays like it."""
+"""If maintainers have rerun an entry's weights, it is not a copy of others that play like it."""
 
 import json
 from dataclasses import replace
@@ -26,11 +26,11 @@ def test_what_was_played_alike_is_accepted_once_its_weights_have_played_it_again
     others = [AcceptedEntry.of(read_accepted(trained))]
 
     def found(reruns: Reruns) -> list[bool]:
-        """Whether each objection waits for a rerun."""
+        """Whether each objection can be resolved by a rerun."""
         context = Context({}, others, reruns=reruns)
         return [each.until_rerun for each in check_copies(read_accepted(copy.folder), context)]
 
-    # Equal log-probabilities are no other weights', whoever plays them again.
+    # Equal log-probabilities mean equal weights, whoever reruns them.
     assert found(rerun_record(copy.folder)) == [False, False]
     other_numbers(copy, lambda value: value * 3)
     assert found({}) == [True, True]
@@ -43,7 +43,7 @@ def test_what_was_played_alike_is_accepted_once_its_weights_have_played_it_again
     assert found(settled) == []
     name, by_hand = copy.folder.name, record.model_copy(update={"sample": None})
     (failed,) = rerun_record(copy.folder, holds=False)[name]
-    # A note by hand takes nothing back. Of what was played, the last rerun decides.
+    # A note by hand revokes nothing. Of reruns of episodes, the last one decides.
     assert found({name: (record, by_hand)}) == []
     assert found({name: (record, failed)}) == [True, True]
     assert found({name: (failed, record)}) == []
@@ -53,7 +53,7 @@ def test_what_was_played_alike_is_accepted_once_its_weights_have_played_it_again
 
 @pytest.mark.slow
 def test_a_rerun_excuses_no_seed_that_plays_like_another(trained: Path) -> None:
-    """Noise on the weights of one training plays like it: that is not a second training."""
+    """A model with added noise plays like the original: it is not a second training run."""
     first, second = (AcceptedRun.of(run) for run in read_accepted(trained).runs)
     twin = replace(second, plays=first.plays)
     (found,) = check_run(twin, first, first.path)

@@ -1,4 +1,4 @@
-"""Making a submission's folder: from runs and logs to what the check accepts, or nothing at all."""
+"""From runs and logs to a submission's folder that the check accepts, or to none at all."""
 
 import shutil
 from pathlib import Path
@@ -126,7 +126,7 @@ def test_runs_are_grouped_by_weights_and_logs_go_with_them(
 
 
 def training(folder: Path, seed: int, run: Path, checkpoints: str = "last") -> Path:
-    """A training's folder: its log, and beside it checkpoints whose weights are its own."""
+    """A training run's folder: its log, with checkpoints that have their own weights."""
     write_log(folder, training_lines(seed, read_manifest(run)))
     for name in checkpoints.split():
         (folder / name).mkdir()
@@ -163,7 +163,7 @@ def test_a_log_goes_with_the_weights_beside_it_in_any_order(
         shutil.copy(folders[0] / "training_log.jsonl", path)
     with pytest.raises(UserError, match="are both next to the weights of last"):
         parts_of(runs, [folders[0], twin])
-    # What lies alone takes the place that is left.
+    # A log without an adjacent checkpoint takes the remaining place.
     parts = parts_of(runs, [copy, folders[1]])
     assert [part.seed for part in parts] == [7, 3]
     parts = parts_of(runs[::-1], [copy, folders[1]])
@@ -280,7 +280,7 @@ def test_the_command_prepares_what_the_command_checks(
 def test_what_only_a_rerun_can_settle_is_prepared(
     tmp_path: Path, expert_run: Path, random_run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its author needs the folder to send it; the check says what it waits for."""
+    """The author needs the folder to send it; the check says what it is waiting for."""
     entries = tmp_path / "entries"
     entries.mkdir()
     for number, name in enumerate(("first", "second"), 1):
@@ -331,7 +331,7 @@ def test_a_wrong_about_file_is_a_mistake_on_one_line(
 
 @pytest.mark.slow
 def test_a_log_of_an_entry_is_sent_again(tmp_path: Path, expert_run: Path) -> None:
-    """As entries store it: compressed. It is not compressed twice."""
+    """In the form stored in entries: compressed. It is not compressed twice."""
     plain = write_log(tmp_path / "log.jsonl", training_lines(0, read_manifest(expert_run)))
     packed = tmp_path / "s0.jsonl.zst"
     packed.write_bytes(compress(plain.read_bytes()))

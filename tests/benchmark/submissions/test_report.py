@@ -1,4 +1,4 @@
-"""The comment on a pull request: nothing foreign in it is Markdown, HTML or a mention."""
+"""The comment on a pull request: no foreign text in it becomes Markdown, HTML or a mention."""
 
 import html
 import re
@@ -100,7 +100,7 @@ def test_what_authors_say_comes_out_escaped(copies: Copies) -> None:
 
 
 def told(text: str) -> dict[str, str]:
-    """The rows of a comment's first table, as they are read."""
+    """The rows of a comment's first table, as displayed."""
     lines = text.split("| --- | --- |\n", 1)[1].split("\n\n", 1)[0].splitlines()
     cells = [line.removeprefix("| ").removesuffix(" |").split(" | ") for line in lines]
     return {name: html.unescape(re.sub("</?code>", "", cell)) for name, cell in cells}

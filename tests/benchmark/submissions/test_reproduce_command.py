@@ -1,4 +1,4 @@
-"""`arlarena-bench reproduce`: prints, refuses, and makes an entry again to the same weights."""
+"""`arlarena-bench reproduce`: prints, rejects, and repeats an entry with the same weights."""
 
 import re
 import shutil
@@ -37,7 +37,7 @@ SMALL = (
 
 @pytest.fixture(scope="module")
 def entries(tmp_path_factory: pytest.TempPathFactory, expert_run: Path, random_run: Path) -> Path:
-    """A folder with one entry that was trained here, shortly, on two tasks.
+    """A folder with one entry that was briefly trained here, on two tasks.
 
     Its plays are scripted.
     """
@@ -71,11 +71,11 @@ def test_an_entry_is_made_again_to_the_same_weights(
     _, records = read_run(tmp_path / "again" / "s7-eval")
     own = [record.success for record in records]
     assert len(own) == 256
-    # The entry's plays are not the model's: what success says of them is said, too.
+    # The entry's plays are not the model's, so the rates of both are printed.
     (shown,) = re.findall(r"success: A ([0-9.]+)%, B ([0-9.]+)%", said)
     assert shown[1] == f"{100 * sum(own) / 256:.1f}"
 
-    # Weights of another hash, as on another machine: the log says from where on.
+    # Another hash of the weights, as on another machine: the log shows where they diverge.
     copy = Copy(Path(shutil.copytree(entries / "20260102_small", tmp_path / "20260102_small")))
     _change_weights(copy)
     copy.log(_from_elsewhere, seed=7)
@@ -91,7 +91,7 @@ def test_an_entry_is_made_again_to_the_same_weights(
     moved = "a CPU, AVX2; from update 2 on another CPU, AVX512"
     assert f"device: {moved} (entry), {cpu_name()} (here)" in said
     assert f"versions that differ: torch {versions()['torch']}, then 9.9 (entry) and " in said
-    # The training is there already; its command asks for the instructions of the entry's CPU.
+    # The training run already exists; its command requires the CPU instructions of the entry.
     assert "$ ATEN_CPU_CAPABILITY=avx2 arlarena-bench train" in said
 
 
@@ -107,7 +107,7 @@ def _moved(lines: list[Line]) -> list[Line]:
 
 
 def _change_weights(copy: Copy) -> None:
-    """Let an entry say that its weights have another hash."""
+    """Change the hash of the weights in an entry."""
     other = {"sha256": "0" * 64}
 
     def change(submission: Json) -> None:
@@ -191,7 +191,7 @@ def test_what_is_not_there_is_named(policy: Path, capsys: pytest.CaptureFixture[
 def test_weights_of_the_authors_own_cannot_be_played(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Their log is of a configuration that this version does not know, or there is none."""
+    """Their log has a configuration that this version does not know, or there is no log."""
     found = refused(capsys, trained.parent, trained.name)
     assert found.startswith(f"{trained.name}, seed 0: the log's configuration is not valid in")
     copy = Copy(Path(shutil.copytree(trained, tmp_path / trained.name)))
@@ -265,7 +265,7 @@ def test_code_that_is_not_the_logs_own_is_not_run(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A file from somewhere is refused before it is run, and so is a module with its package."""
+    """An untrusted file is rejected before it runs, and so is a module with its package."""
     copy = Copy(Path(shutil.copytree(entries / "20260102_small", tmp_path / "20260102_small")))
     names = {"rank.py": "a" * 64, "hostile.rank": "a" * 64}
     copy.log(lambda lines: lines[0].update(plugins=names), seed=7)

@@ -1,4 +1,4 @@
-"""A sample of an entry is played again, and the record of it earns the badge."""
+"""A sample of an entry is played again, and its record earns the badge."""
 
 import asyncio
 import math
@@ -90,7 +90,7 @@ def test_a_run_does_not_turn_the_sandbox_off_here(policy: Path) -> None:
 
 
 def test_who_has_not_played_does_not(policy: Path) -> None:
-    """The expert's records under the name of something that plays at random."""
+    """The expert's records, attributed to a policy that plays at random."""
     run = run_of(policy)
     keys = keys_of(run, NONCE, 16)
     again = asyncio.run(play_again(run, ScriptedEngine("random"), keys, env_processes=1))
@@ -100,7 +100,7 @@ def test_who_has_not_played_does_not(policy: Path) -> None:
 
 
 def test_where_tokens_are_sampled_all_runs_are_one_sample() -> None:
-    """Of five small samples one would often differ by chance, and each would find little."""
+    """One of five small samples would often differ by chance, and each has little power."""
 
     def outcome(recorded: int, played: int) -> RerunOutcome:
         before, again = (
@@ -110,14 +110,14 @@ def test_where_tokens_are_sampled_all_runs_are_one_sample() -> None:
 
     assert hold([outcome(16, 13)])
     assert not hold([outcome(16, 13)] * 5)
-    # Chance goes both ways.
+    # Chance works both ways.
     assert hold([outcome(16, 10), outcome(13, 16), outcome(16, 18)])
 
 
 @pytest.mark.parametrize(
     ("episodes", "claimed", "low", "high"),
     [
-        (TOGETHER, 0.3, 0.0, 0.08),  # honest records that do not hold: 4%
+        (TOGETHER, 0.3, 0.0, 0.08),  # honest records that fail: 4%
         (TOGETHER, 0.45, 0.83, 0.97),  # 15 points too much: 90%
         (EPISODES, 0.45, 0.18, 0.38),  # by 32 episodes: 28%
     ],
@@ -125,7 +125,7 @@ def test_where_tokens_are_sampled_all_runs_are_one_sample() -> None:
 def test_how_often_a_sample_does_not_hold(
     episodes: int, claimed: float, low: float, high: float
 ) -> None:
-    """The shares that `TOGETHER` states, of weights that solve 30%."""
+    """The rates stated for `TOGETHER`, for weights that solve 30%."""
     random = np.random.default_rng(0)
 
     def solved(rate: float, difficulty: npt.NDArray[np.float64]) -> list[EpisodeRecord]:
@@ -149,7 +149,7 @@ def test_how_often_a_sample_does_not_hold(
 def test_how_often_five_points_too_much_are_found_in_greedy_records(
     episodes: int, solved: int, low: float, high: float
 ) -> None:
-    """The shares that `TOGETHER` states: of one in twenty episodes another end was written down."""
+    """The rates stated for `TOGETHER`, if one in twenty episodes has a forged outcome."""
 
     def holds(forged: int) -> bool:
         claims = [make_record(f"e{n}", n < solved + forged) for n in range(episodes)]
@@ -192,7 +192,7 @@ def test_published_weights_are_found_by_their_hash(tmp_path: Path) -> None:
         UserError, match="none of 3 folders with published weights has SHA-256 eeee"
     ):
         folder_of(tmp_path, "e" * 64)
-    # The adapter would be applied to the weights, and `eval` refuses the folder.
+    # The adapter would be applied to the weights, so `eval` rejects the folder.
     (tmp_path / "seed2" / "adapter_config.json").write_text("{}")
     (tmp_path / "seed2" / "config.json").write_text("{}")
     with pytest.raises(UserError, match=r"seed2 has a LoRA adapter .* beside its weights"):
@@ -238,7 +238,7 @@ def test_a_rerun_that_fails_is_on_record_and_the_last_one_decides(copies: Copies
 
 @pytest.mark.slow
 def test_updates_that_were_trained_again_are_another_badge(copies: Copies) -> None:
-    """Nobody has asked the weights: it is not called `re-run`."""
+    """The weights were not played again, so it is not called `re-run`."""
     entry = copies("policy").folder
     verdict = check(entry)
     add_rerun(entry, "maintainer", DAY, sample(what="updates", count=6, equal=6))
@@ -256,7 +256,7 @@ def test_updates_that_were_trained_again_are_another_badge(copies: Copies) -> No
 
 @pytest.mark.slow
 def test_a_record_stays_beside_one_of_another_kind(copies: Copies) -> None:
-    """What an entry is accepted for is not taken from it by training its updates again."""
+    """Training an entry's updates again does not revoke its other record."""
     copy = copies("policy")
     played = add_rerun(copy.folder, "maintainer", DAY, sample())
     trained = add_rerun(copy.folder, "maintainer", DAY, sample(what="updates", count=6, equal=6))
@@ -265,7 +265,7 @@ def test_a_record_stays_beside_one_of_another_kind(copies: Copies) -> None:
     assert (badges.rerun, badges.retrained) == (True, 6)
     again = add_rerun(copy.folder, "another", DAY, sample())
     assert read_reruns(copy.folder.parent)[copy.folder.name] == (trained, again)
-    # Records of other content go with it.
+    # Records for other content are removed as well.
     copy.about(lambda about: about.update(contact="Someone else"))
     last = add_rerun(copy.folder, "maintainer", DAY, sample())
     assert read_reruns(copy.folder.parent) == {copy.folder.name: (last,)}
@@ -283,7 +283,7 @@ def test_a_record_that_a_person_wrote_stays(copies: Copies) -> None:
 
 @pytest.mark.slow
 def test_a_record_does_not_pass_to_another_entry_of_the_name(copies: Copies) -> None:
-    """An entry that takes the place of a removed one has to earn its own badge."""
+    """An entry that replaces a removed one has to earn its own badge."""
     copy = copies("policy")
     add_rerun(copy.folder, "maintainer", DAY, sample())
     reruns = read_reruns(copy.folder.parent)

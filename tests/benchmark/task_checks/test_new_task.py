@@ -1,4 +1,4 @@
-"""A task in a folder: made, checked, played, replayed, changed and pinned again by the commands."""
+"""A task in a folder: the commands create, check, play, replay, change and pin it again."""
 
 import json
 import os
@@ -34,7 +34,7 @@ class TASK(SokobanTask):
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty working folder; what is imported from it is forgotten in the end."""
+    """An empty working folder; modules imported from it are removed afterward."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setenv(VARIABLE, "")
@@ -45,7 +45,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def command(line: str, capsys: pytest.CaptureFixture[str], code: int = 0) -> str:
-    """Run a line as the guide has it, and return what it prints."""
+    """Run a command line from the guide, and return its output."""
     assert main(line.removeprefix("arlarena-bench ").split()) == code, line
     printed = capsys.readouterr()
     return printed.out + printed.err

@@ -1,4 +1,4 @@
-"""Validation finds what it is there to find: broken tasks fail the check that names the fault."""
+"""Validation detects broken tasks: each fails the check that names its fault."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ SOKOBAN = SokobanTask()
 
 @cache
 def small_panel() -> Panel:
-    """The first levels of the built-in panel, with what the scripted players do on them."""
+    """The first levels of the built-in panel, with the scripted players' results on them."""
     panel = SOKOBAN.panel("builtin")
     info = replace(panel.info, episodes=LEVELS)
     small = replace(panel, info=info, entries=panel.entries[:LEVELS])
@@ -45,7 +45,7 @@ class SmallTask(SokobanTask):
 
 
 def failures(task: SokobanTask) -> dict[str, str]:
-    """The checks that fail, with what was seen."""
+    """The failed checks with their observations."""
     return {check.name: check.detail for check in validate(task, "builtin", 30) if not check.ok}
 
 
@@ -85,7 +85,7 @@ class Shared(SmallTask):
 
 
 class Generous(SmallTask):
-    """Pays differently from the version that was pinned."""
+    """Pays other rewards than the pinned version."""
 
     def episode(self, entry: PanelEntry, max_turns: int) -> TextEpisode[Level]:
         class Paying(TextEpisode[Level]):
@@ -96,7 +96,7 @@ class Generous(SmallTask):
 
 
 class Fragile(SmallTask):
-    """Ends at every turn, and breaks on half a pair of surrogates."""
+    """Ends at every turn, and crashes on a lone surrogate."""
 
     def episode(self, entry: PanelEntry, max_turns: int) -> TextEpisode[Level]:
         class Breaking(TextEpisode[Level]):
@@ -116,7 +116,7 @@ class Doubled(SmallTask):
 
 
 class Drawing(SmallTask):
-    """Its random policy draws from the process's generator."""
+    """Its random policy uses the process's global generator."""
 
     def random_response(self, episode: Episode, rng: random.Random) -> str:
         return super().random_response(episode, random.Random())
@@ -133,7 +133,7 @@ class Strict(SmallTask):
 
 
 class OneWorld(SmallTask):
-    """All episodes of a level play in one world."""
+    """All episodes of a level share one world."""
 
     worlds: Mapping[str, Level] = {}
 
@@ -144,7 +144,7 @@ class OneWorld(SmallTask):
 
 
 class Stuck(SmallTask):
-    """Its `reset` shows the board as it is."""
+    """Its `reset` returns the board itself, not a copy."""
 
     def episode(self, entry: PanelEntry, max_turns: int) -> TextEpisode[Level]:
         class Going(TextEpisode[Level]):
@@ -155,7 +155,7 @@ class Stuck(SmallTask):
 
 
 class Endless(SmallTask):
-    """Its episodes go on when they have ended."""
+    """Its episodes continue after they have ended."""
 
     def episode(self, entry: PanelEntry, max_turns: int) -> TextEpisode[Level]:
         class Further(TextEpisode[Level]):
@@ -176,21 +176,21 @@ class Unplayable(SmallTask):
 
 
 class OneLevel(SmallTask):
-    """Its training stream is one level for ever."""
+    """Its training stream repeats one level forever."""
 
     def training_entry(self, index: int, seed: int = 0) -> PanelEntry:
         return replace(super().training_entry(0, seed), id=f"train-{seed}-{index}")
 
 
 class OneStream(SmallTask):
-    """All its training streams are one."""
+    """All its training streams are the same."""
 
     def training_entry(self, index: int, seed: int = 0) -> PanelEntry:
         return replace(super().training_entry(index), id=f"train-{seed}-{index}")
 
 
 class Unsteady(SmallTask):
-    """Its training entries depend on how many were asked for."""
+    """Its training entries depend on the number requested."""
 
     asked: int = 0
 
@@ -207,7 +207,7 @@ class Numbered(SmallTask):
 
 
 class Proud(SmallTask):
-    """Its worst failure scores more than a play that fails."""
+    """Its worst failure scores higher than a play that fails."""
 
     def worst(self, max_turns: int) -> Worst:
         return Worst(score=0.0, reward=0.0)
@@ -232,7 +232,7 @@ class Talkative(SmallTask):
 
 
 class Failing(SmallTask):
-    """Its worlds end in an error at the first step."""
+    """Its environment raises an error at the first step."""
 
     def world(self, entry: PanelEntry) -> Level:
         class Broken(Level):

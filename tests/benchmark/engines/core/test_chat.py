@@ -1,4 +1,4 @@
-"""Prompts to token ids and back, and the one-line errors of unusable model folders."""
+"""From prompts to token ids and back, and the one-line errors for unusable model folders."""
 
 import json
 import shutil
@@ -51,7 +51,7 @@ ASKED: tuple[Message, ...] = ({"role": "user", "content": "How much?"},)
 
 
 def continue_conversation(chat: Chat, drawn: list[int], kept: str) -> tuple[list[int], list[int]]:
-    """A first prompt, and the one that goes on from a response to it."""
+    """A first prompt, and the next one after a response to it."""
     first = chat.render(ASKED)
     answered: Message = {"role": "assistant", "content": kept}
     said: Message = {"role": "user", "content": "Output:\n2"}
@@ -60,7 +60,7 @@ def continue_conversation(chat: Chat, drawn: list[int], kept: str) -> tuple[list
 
 def test_a_conversation_goes_on_from_its_own_tokens(pristine: Path) -> None:
     chat = Chat.load(pristine)
-    # One letter a token: nothing that the tokenizer itself would write.
+    # One letter per token, which the tokenizer itself would not produce.
     drawn = [i for letter in RESPONSE for i in chat.tokenizer(letter)["input_ids"]]
     assert drawn != chat.tokenizer(RESPONSE)["input_ids"]
     first, second = continue_conversation(chat, [*drawn, END], RESPONSE)

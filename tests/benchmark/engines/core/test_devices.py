@@ -1,4 +1,4 @@
-"""What a device is called."""
+"""Names of devices."""
 
 import platform
 import subprocess
@@ -20,7 +20,7 @@ def test_the_processor_and_its_instructions(
     instructions = torch.backends.cpu.get_cpu_capability()
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     assert devices.cpu_name() == f"Fast: 9000, {instructions}"
-    # ARM has no such line, other systems no such file.
+    # This line is missing on ARM, and the file on other systems.
     file.write_text("processor\t: 0\nCPU part\t: 0xd40\n")
     on_arm = devices.cpu_name()
     file.unlink()
@@ -29,7 +29,7 @@ def test_the_processor_and_its_instructions(
     several = devices.cpu_name()
     assert several == f"{platform.machine()}, 4 threads, {instructions}"
     assert devices.threads(several) == 4 and devices.instructions(several) == instructions
-    # Names come from others' logs.
+    # Names come from other people's logs.
     for other in ("A CPU, AVX2", "A CPU, 0 threads, AVX2", "4 threads, AVX2", "NVIDIA H100", None):
         assert devices.threads(other) == 1
     assert devices.threads("A CPU, 99999 threads, AVX2") == 1

@@ -1,4 +1,4 @@
-"""Where an episode's requests go."""
+"""Which endpoint handles an episode's requests."""
 
 from dataclasses import dataclass
 

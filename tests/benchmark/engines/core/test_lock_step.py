@@ -1,10 +1,10 @@
-"""When engines that take their steps together may take the next one."""
+"""When engines that step in lockstep may take the next step."""
 
 from benchmark.engines.core.lock_step import LockStep, Turn
 
 
 class Asked:
-    """An engine's turns, and how much was asked of it."""
+    """An engine's turns, and the number of its requests."""
 
     def __init__(self) -> None:
         self.count = 1
@@ -26,7 +26,7 @@ def test_a_step_waits_for_every_client() -> None:
     with steps.client(), steps.request("engine"):
         with steps.client():
             steps.ready("engine", turn)
-            assert begun(turn) is None  # the other client has not asked
+            assert begun(turn) is None  # the other client has not sent a request
         assert begun(turn) == 1  # it has left without a request
 
 
@@ -38,7 +38,7 @@ def test_a_step_waits_for_other_engines_that_have_been_asked() -> None:
         assert begun(one) is None
         steps.ready("other", other)
         assert begun(one) == begun(other) == 1
-        # One step further, one engine is the first to finish it.
+        # After one more step, one engine is the first to finish.
         again = a_turn()
         steps.ready("other", again)
         assert begun(again) is None

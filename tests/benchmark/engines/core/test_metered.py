@@ -1,4 +1,4 @@
-"""Counting requests, tokens and idle time, with a clock that the tests turn."""
+"""Counts requests, tokens and idle time, with a clock that the tests control."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class Clock:
 
 @dataclass
 class Gated(Engine):
-    """Answers a request when the test opens its gate, which the request's seed names."""
+    """Answers a request when the test opens its gate, which is identified by the request's seed."""
 
     gates: dict[int, "asyncio.Future[Generation]"] = field(default_factory=dict)
     entered: list[str] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Gated(Engine):
 
 
 class Play:
-    """A metered engine, its clock, and a way to start and end requests at given times."""
+    """A metered engine, its clock, and a function that starts and ends requests at given times."""
 
     def __init__(self) -> None:
         self.clock, self.inner = Clock(), Gated()

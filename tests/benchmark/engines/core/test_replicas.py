@@ -1,4 +1,4 @@
-"""Copies of a model in processes of their own: the same answers, and every kind of trouble."""
+"""Replicas of a model in separate processes: the same answers, and all kinds of failures."""
 
 import asyncio
 import os
@@ -52,7 +52,7 @@ async def test_two_copies_answer_as_one_does(engine: Engine) -> None:
     assert [one.text for one in together] == [one.text for one in one_by_one]
     described = engine.describe()
     assert described.pop("data_parallel_size") == 2
-    # Each copy has half of the 64 places.
+    # Each replica has half of the 64 slots.
     assert described == facts
 
 
@@ -126,7 +126,7 @@ async def test_a_copy_that_dies_ends_the_run(engine: Engine) -> None:
             )
             for n in range(2)
         ]
-        await asyncio.sleep(0)  # Both are sent; a busy machine may answer within any longer time.
+        await asyncio.sleep(0)  # Both are sent; a busy machine may take long to answer.
         process = mortal._replicas[0]._process
         assert process is not None
         assert process.pid is not None

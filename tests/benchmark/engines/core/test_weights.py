@@ -1,4 +1,4 @@
-"""Layouts of weights, and the transformers engine under new weights."""
+"""Layouts of weights, and weight updates of the transformers engine."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -103,7 +103,7 @@ def test_files_hold_every_name(tmp_path: Path) -> None:
         "head": [[2, 3, 4], [5, 6, 7]],
         "t": [[8, 10], [9, 11]],
     }
-    assert (tmp_path / "model.safetensors").stat().st_size < 1000  # no view brings its whole base
+    assert (tmp_path / "model.safetensors").stat().st_size < 1000  # no view shares its whole base
 
 
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ async def test_responses_under_way_go_on_under_the_new_weights(
     assert late.weights_versions == (1, 1)
     assert trainee.gap(late) < 1e-5
     versions = [one.weights_versions for one in await asyncio.gather(*running)]
-    # On a busy machine, some responses have ended before, and each leaves its slot to another one.
+    # On a busy machine, some responses have already ended, each making its slot available.
     ended = versions[:16].count((0, 0))
     assert ended <= 8 and versions[:16].count((0, 1)) == 16 - ended
     assert versions[16:].count((1, 1)) >= 4 - ended  # had to wait for a slot
@@ -217,7 +217,7 @@ async def test_engines_without_weights() -> None:
 
 @pytest.mark.slow
 async def test_a_trainer_sees_the_engines_log_probs() -> None:
-    """Three updates; k3 between engine and model stays far below anything an update does."""
+    """Three updates, whose k3 between engine and model stays far below the effect of an update."""
     trainee = Trainee.load(TINY_SOKOBAN)
     async with TransformersEngine(TINY_SOKOBAN) as engine:
         for _ in range(4):

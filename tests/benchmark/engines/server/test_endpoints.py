@@ -1,4 +1,4 @@
-"""Addresses, the check at the start, and several endpoints over real HTTP."""
+"""Addresses, the check at startup, and several endpoints over real HTTP."""
 
 import asyncio
 import base64
@@ -39,7 +39,7 @@ def engine(*servers: Loopback, model: str = "tiny", **settings: Any) -> OpenAIEn
 
 
 async def refusal(tested: OpenAIEngine) -> str:
-    """The one line with which the start is refused."""
+    """The one-line error at startup."""
     with pytest.raises(UserError) as caught:
         await tested.__aenter__()
     assert "\n" not in str(caught.value)

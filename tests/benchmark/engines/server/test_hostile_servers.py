@@ -1,4 +1,4 @@
-"""Servers that send what no server should: one short line each, in bounded time and memory."""
+"""Servers that send invalid data: one short line for each, in bounded time and memory."""
 
 import asyncio
 import gzip
@@ -33,11 +33,11 @@ NUMBERS: list[Any] = [
     [-0.5] * 3,
     -0.5,
 ]
-"""What replaces two log-probabilities."""
+"""Replacements for two log-probabilities."""
 
 
 def one_line(error: EngineError) -> str:
-    """What is said, which ends in records and on terminals."""
+    """The error message, which ends up in records and on terminals."""
     text = str(error)
     assert text.isprintable()
     assert len(text) < 500
@@ -89,7 +89,7 @@ async def test_bodies_that_are_no_completion(body: bytes) -> None:
 
 @pytest.mark.parametrize("depth", range(860, 1_000, 4))
 def test_messages_at_every_depth_are_texts(depth: int) -> None:
-    """What can just be parsed may be nested too deeply to be written again."""
+    """A text that can just be parsed may be nested too deeply to be serialized again."""
     for inner in ('"a"', '"\x1b[2J"'):
         for name in ("error", "message", "detail"):
             nested = "[" * depth + inner + "]" * depth
@@ -152,7 +152,7 @@ async def _many_continues(incoming: web.Request) -> web.StreamResponse:
     ],
 )
 async def test_what_does_not_end_costs_little(answer: Any, said: str) -> None:
-    # What the server in this process keeps is counted as well.
+    # The memory of the server, which runs in this process, counts as well.
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began = time.process_time()
     # What ends for another reason may take as long as a busy machine needs.

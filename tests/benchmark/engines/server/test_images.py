@@ -39,7 +39,7 @@ async def test_an_image_is_sent_as_a_url_that_holds_it() -> None:
             }
         ]
     ]
-    # Before the first one, the server has read it for one token.
+    # Before the first one, the server processes it for one token.
     assert [(body["max_tokens"], body["seed"]) for body in server.requests] == [
         (1, 0),
         (16, 1),

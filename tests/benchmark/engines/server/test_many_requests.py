@@ -1,4 +1,4 @@
-"""Many requests at once: limits of open files, and how long a request may take."""
+"""Many simultaneous requests: limits on open files, and how long a request may take."""
 
 import resource
 
@@ -13,7 +13,7 @@ NOFILE = resource.RLIMIT_NOFILE
 
 
 def _limits(soft: int, hard: int, sockets: int) -> tuple[int, int]:
-    """The limits of this process once so many sockets are allowed, where they were these."""
+    """The limits of this process after allowing this many sockets, starting from the given ones."""
     resource.setrlimit(NOFILE, (soft, hard))
     allow_sockets(sockets)
     return resource.getrlimit(NOFILE)

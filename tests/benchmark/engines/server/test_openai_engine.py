@@ -79,7 +79,7 @@ async def test_other_server_gets_standard_fields_only() -> None:
 
 
 async def test_what_a_server_refuses_is_known_before_the_run() -> None:
-    """Seeds of turns have 63 bits, and another panel than the first may have a top_k."""
+    """Turn seeds have 63 bits, and a panel other than the first may use top_k."""
 
     async def small_seeds(asked: web.Request) -> web.StreamResponse:
         fits = (await asked.json())["seed"] < 2**31

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.vllm, pytest.mark.slow, pytest.mark.timeout(900)]
 
 CONTEXT = 512
 STOPS = tuple(range(40, 60))
-"""Ends of turn besides the tokenizer's own, so that some responses end before their limit."""
+"""Additional stop ids, so that some responses end before their limit."""
 
 PROMPTS = (
     "Push the box left.",
@@ -76,7 +76,7 @@ async def test_greedy_responses_are_those_of_transformers(folder: Path, server: 
 
         assert found.prompt_ids == tuple(ids)
         assert found.response_ids == tuple(response)
-        # vLLM leaves out an incomplete character at the very end.
+        # vLLM omits an incomplete character at the very end.
         text = str(tokenizer.decode(shown, skip_special_tokens=True))
         assert found.text in (text, text.rstrip("\ufffd"))
         assert found.finish_reason == ("stop" if response[-1] in ends else "length")
@@ -133,7 +133,7 @@ async def test_token_prompts_are_answered_like_messages(
             other, log_prob=None, token_log_probs=None
         )
     assert {generation.finish_reason for generation in by_tokens} == {"stop", "length"}
-    if temperature:  # ids 0 and 1 are special tokens that end nothing: they must not be in texts
+    if temperature:  # ids 0 and 1 are special tokens that do not stop: texts must not contain them
         assert any({0, 1} & set(generation.response_ids or ()) for generation in by_tokens)
 
 
@@ -143,7 +143,7 @@ async def test_token_prompts_are_taken_as_they_are(folder: Path, server: VllmSer
 
     chat = Chat.load(folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    # The same text, but every character is its own token.
+    # The same text, but with one token per character.
     ids = tuple(chat.tokenizer.convert_tokens_to_ids(list("push")))
     assert chat.tokenizer.decode(ids) == "push"
     assert chat.tokenizer("push", add_special_tokens=False)["input_ids"] != list(ids)
@@ -185,10 +185,10 @@ async def test_the_end_of_the_context(server: VllmServer) -> None:
 
 
 async def test_a_killed_server_stops_the_run(server: VllmServer) -> None:
-    """Stands last: it ends the module's server."""
+    """Must come last, since it stops the module's server."""
     async with OpenAIEngine([server.url], server.model, patience=1.0) as engine:
         sampling = Sampling(temperature=1.0, max_tokens=CONTEXT)
-        # So many that a busy machine does not answer all of them before the kill.
+        # Enough that even a busy machine does not answer all of them before the kill.
         requests = [ask(f"prompt {number}", sampling, number) for number in range(1024)]
         running = [asyncio.create_task(engine.generate(request)) for request in requests]
         await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""Servers of models that think: reasoning in fields of its own, other limits, variables."""
+"""Servers of reasoning models: reasoning in separate fields, other limits, template variables."""
 
 import asyncio
 from dataclasses import replace
@@ -20,7 +20,7 @@ JOINED = ChatOptions(join_reasoning=True)
 
 
 def answer(finish_reason: str = "stop", **message: Any) -> dict[str, Any]:
-    """A chat completion with a message as other servers send it."""
+    """A chat completion with a message in the format of other servers."""
     body = completion(finish_reason=finish_reason)
     body["choices"][0]["message"] = {"role": "assistant", **message}
     return body
@@ -90,9 +90,9 @@ async def test_a_template_that_opens_the_thought_is_found_on_vllm() -> None:
     ("message", "text"),
     [
         ({"reasoning": "a box", "content": "up"}, "<think>\na box</think>up"),
-        # The model has closed the thought at once.
+        # The model has closed the thought immediately.
         ({"reasoning": "", "content": "up"}, "<think>\n</think>up"),
-        # No parser.
+        # No reasoning parser.
         ({"content": "a box</think>up"}, "<think>\na box</think>up"),
         ({"reasoning": "", "content": "a box</think>up"}, "<think>\na box</think>up"),
         ({"reasoning": None, "content": "a box"}, "<think>\na box"),
@@ -182,7 +182,7 @@ async def test_an_evaluation_on_a_server_of_the_o_series(
     turns = [
         turn for record in benchmark.read_run(tmp_path / "run").records for turn in record.turns
     ]
-    # What was thought is hidden and counted all the same.
+    # Thoughts are hidden but counted.
     assert {turn.response for turn in turns} == {"<think>short</think><action>up</action>"}
     assert {turn.response_tokens for turn in turns} == {140}
 

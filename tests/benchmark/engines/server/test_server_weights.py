@@ -1,4 +1,4 @@
-"""Real vLLM servers under new weights."""
+"""Weight updates of real vLLM servers."""
 
 import asyncio
 import json
@@ -47,7 +47,7 @@ def servers(folder: Path) -> Iterator[list[VllmServer]]:
 
 @pytest.fixture(scope="module")
 def trainee(folder: Path) -> Trainee:
-    """The model whose weights the servers have; every test leaves it so."""
+    """The model with the servers' weights; every test keeps them in sync."""
     return Trainee.load(folder)
 
 
@@ -96,7 +96,7 @@ async def test_requests_under_way_go_on_and_new_ones_do_not_see_their_cache(
 ) -> None:
     async with engine_of(servers[:1], folder, tmp_path) as engine:
         await trainee.hand_over(engine)
-        # Longer than it takes to hand over weights.
+        # Longer than a weight update takes.
         endless = Sampling(temperature=2.0, max_tokens=1300)
         running = [asyncio.create_task(answer_ids(engine, LONG, endless, s)) for s in range(4)]
         await answer_ids(engine, LONG, Sampling(max_tokens=2))
@@ -109,14 +109,14 @@ async def test_requests_under_way_go_on_and_new_ones_do_not_see_their_cache(
         versions = [one.weights_versions for one in await asyncio.gather(*running)]
         assert versions.count((trainee.version - 1, trainee.version)) >= 3
     async with engine_of(servers, folder, tmp_path) as engine:
-        await trainee.hand_over(engine)  # both are the same again
+        await trainee.hand_over(engine)  # both are identical again
 
 
 async def test_a_file_that_the_server_cannot_read(
     servers: list[VllmServer], folder: Path, trainee: Trainee, tmp_path: Path
 ) -> None:
     class Elsewhere(FolderTransfer):
-        """Deletes the file before the servers read it: as a folder that they do not see."""
+        """Deletes the file before the servers read it, as if they did not share the folder."""
 
         async def prepare(self, weights: Mapping[str, torch.Tensor], version: int) -> None:
             await super().prepare(weights, version)
@@ -137,7 +137,7 @@ async def test_a_file_that_the_server_cannot_read(
 async def test_vllms_nccl_routes_answer_the_fan_out(
     servers: list[VllmServer], folder: Path
 ) -> None:
-    """NCCL itself needs GPUs; this is the exchange up to where the servers would join a group."""
+    """NCCL itself needs GPUs; this tests the exchange until the servers would join a group."""
     transfer = NcclTransfer(folder, "127.0.0.1", 1)
     urls = [server.url for server in servers]
     async with OpenAIEngine(urls, "tiny", transfer=transfer) as engine:

@@ -1,4 +1,4 @@
-"""Prompts as token ids: what servers get, what their answers must be, and the room that is left."""
+"""Prompts as token ids: what servers receive, valid answers, and the remaining context."""
 
 from dataclasses import replace
 from typing import Any
@@ -77,7 +77,7 @@ async def test_a_conversation_goes_on_from_its_token_ids() -> None:
         assert server.paths == ["/v1/completions"]
         assert server.requests[0]["prompt"] == whole
     assert generation.prompt_ids == tuple(whole) and generation.text == "the answer"
-    # Without the tokenizer the server renders all of it again.
+    # Without a local tokenizer, the server renders the whole conversation again.
     async with loopback() as server, engine(server) as tested:
         await tested.generate(asked)
         assert server.paths == ["/v1/chat/completions"]

@@ -1,6 +1,6 @@
-"""Which commands servers get when their weights change, and what happens if one does not follow.
+"""Commands to servers for a weight update, and what happens if one does not follow.
 
-`test_server_weights.py` does the same with real servers.
+`test_server_weights.py` tests the same with real servers.
 """
 
 import asyncio
@@ -30,16 +30,16 @@ from tests.support.engines.tiny_model import ask
 
 @dataclass
 class Updatable:
-    """Answers vLLM's routes for new weights, behind a `Loopback` that is a vLLM server otherwise.
+    """Implements vLLM's weight update routes in front of a `Loopback` that acts as vLLM otherwise.
 
     Attributes:
-        server: Its port is the address.
-        workers: Answer of `/get_world_size`.
-        commands: Routes that were used, in order, with their bodies.
-        weights: Tensors of the file that the server was told to read.
-        weight_version: Name of the weights.
-        refuses: Routes answered with an error.
-        hangs: Routes that are never answered.
+        server: Its port is used as the address.
+        workers: Response to `/get_world_size`.
+        commands: The routes called, in order, with their bodies.
+        weights: Tensors of the file that the server was told to load.
+        weight_version: Version of the weights.
+        refuses: Routes that return an error.
+        hangs: Routes that never return.
     """
 
     server: Loopback
@@ -289,7 +289,7 @@ async def test_every_worker_has_its_rank_in_the_nccl_group() -> None:
 def test_vllm_in_the_trainer_writes_no_notes_unless_they_are_wanted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Whatever was there comes back.
+    # The previous state is restored.
     monkeypatch.setenv("VLLM_LOGGING_LEVEL", "DEBUG")
     NcclTransfer(TINY_SOKOBAN, "127.0.0.1", 29_500)
     assert os.environ["VLLM_LOGGING_LEVEL"] == "DEBUG"
@@ -308,7 +308,7 @@ async def test_nccl_wants_weights_on_a_gpu(trainee: Trainee) -> None:
 
 
 async def test_a_broadcast_ends_with_its_first_receiver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker that fails leaves the broadcast hanging; the update ends all the same."""
+    """If a worker fails, the broadcast hangs, but the update still ends."""
     async with updatable(refuses={"update_weights"}) as server:
         transfer = NcclTransfer(TINY_SOKOBAN, "127.0.0.1", 29_500)
         async with OpenAIEngine([server.url], "tiny", transfer=transfer) as engine:

@@ -1,4 +1,4 @@
-"""A model beside its engine: random updates of its weights, and what it says of a generation."""
+"""A model next to its engine: random weight updates, and the model's own log-probabilities."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ from tests.support.engines.tiny_model import ask
 
 @dataclass
 class Trainee:
-    """A model in float32, as a trainer holds it.
+    """A model in float32, as in a trainer.
 
     Attributes:
         model: The model.
-        version: Number of its weights.
+        version: Version of its weights.
     """
 
     model: PreTrainedModel
@@ -29,7 +29,7 @@ class Trainee:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """The model of a folder."""
+        """Load the model of a folder."""
         return cls(AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval())
 
     @torch.no_grad()
@@ -41,12 +41,12 @@ class Trainee:
         self.version += 1
 
     async def hand_over(self, engine: Engine) -> None:
-        """Give the engine the weights as they are now."""
+        """Send the current weights to the engine."""
         await engine.load_weights(self.model.state_dict().items(), self.version)
 
     @torch.no_grad()
     def log_probs(self, generation: Generation) -> torch.Tensor:
-        """(response tokens,) log-probabilities of a response under the present weights."""
+        """(response tokens,) log-probabilities of a response with the current weights."""
         assert generation.prompt_ids is not None and generation.response_ids is not None
         ids = torch.tensor([[*generation.prompt_ids, *generation.response_ids]])
         start = len(generation.prompt_ids) - 1
@@ -87,7 +87,7 @@ TINY_SOKOBAN = Path(__file__).parents[4] / "baselines" / "inits" / "tiny-sokoban
 
 
 async def sokoban_responses(engine: Engine, count: int) -> list[Generation]:
-    """Responses to the first prompts of `count` training episodes, drawn at temperature 1."""
+    """Responses to the first prompts of `count` training episodes, sampled at temperature 1."""
     task = load_task("sokoban")
     sampling = Sampling(temperature=1.0, max_tokens=48)
     requests = []

@@ -1,4 +1,4 @@
-"""Which architectures the transformers engine runs, and what it says of the others."""
+"""Architectures that the transformers engine supports, and its errors for others."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ from tests.support.engines.architectures import SIZES, random_model
 def test_most_models_run(config: PretrainedConfig, context: int) -> None:
     model = random_model(config)
     try_decoding(model, context)
-    # An engine's decoder packs prompts only if it finds this.
+    # An engine's decoder packs prompts only if this is present.
     assert model.config._attn_implementation == "sdpa"
 
 

@@ -1,4 +1,4 @@
-"""Drawing tokens, and the decode loop on several architectures against `generate`."""
+"""Sampling of tokens, and the decode loop on several architectures compared with `generate`."""
 
 import math
 import random
@@ -22,7 +22,7 @@ LOGITS = torch.tensor([[math.log(0.2), math.log(0.5), math.log(0.3)]]) + 7.0
     ("sampling", "number", "token"),
     [
         (Sampling(temperature=0.0), 0.99, 1),
-        # In the order of the vocabulary: [0, .2) [.2, .7) [.7, 1).
+        # In vocabulary order: [0, .2) [.2, .7) [.7, 1).
         (Sampling(temperature=1.0), 0.0, 0),
         (Sampling(temperature=1.0), 0.19, 0),
         (Sampling(temperature=1.0), 0.21, 1),
@@ -34,7 +34,7 @@ LOGITS = torch.tensor([[math.log(0.2), math.log(0.5), math.log(0.3)]]) + 7.0
         (Sampling(temperature=2.0), 0.27, 1),
         (Sampling(temperature=2.0), 0.67, 1),
         (Sampling(temperature=2.0), 0.69, 2),
-        # Best first from here on. The best two, renormalized: [0, .625) [.625, 1).
+        # In descending order from here on. The best two, renormalized: [0, .625) [.625, 1).
         (Sampling(temperature=1.0, top_k=2), 0.62, 1),
         (Sampling(temperature=1.0, top_k=2), 0.63, 2),
         (Sampling(temperature=1.0, top_k=2), 1 - 2**-53, 2),
@@ -46,7 +46,7 @@ LOGITS = torch.tensor([[math.log(0.2), math.log(0.5), math.log(0.3)]]) + 7.0
         (Sampling(temperature=1.0, top_p=0.75), 0.63, 2),
         (Sampling(temperature=1.0, top_p=0.85), 0.79, 2),
         (Sampling(temperature=1.0, top_p=0.85), 0.81, 0),
-        # Of the best two, the first has .625, which reaches .6.
+        # The first of the best two has .625, which reaches .6.
         (Sampling(temperature=1.0, top_k=2, top_p=0.6), 0.99, 1),
         (Sampling(temperature=1e-6), 0.99, 1),
         (Sampling(temperature=1e-50), 0.99, 1),  # 0 in float32
@@ -69,11 +69,11 @@ def test_a_drawn_token_is_a_candidate(
     tensor = torch.tensor([logits])
     sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p)
     token = int(draw(tensor, sampling, [number]))
-    # Logits whose distances to the best one are the same float32 number are ties.
+    # Logits with the same float32 distance from the best one are ties.
     scaled = ((tensor - tensor.max()) / temperature)[0]
     better = scaled > scaled[token]
     assert better.sum() < (top_k or len(logits))
-    # What is better than the token did not reach top_p by itself; top_k only raises its share.
+    # The better tokens alone did not reach top_p; top_k only increases their share.
     assert scaled.double().softmax(-1)[better].sum() <= top_p + 1e-6
 
 
@@ -121,7 +121,7 @@ def build(model_type: str, settings: dict[str, Any]) -> PreTrainedModel:
 
 
 def greedy(model: PreTrainedModel, prompt: list[int], count: int) -> list[int]:
-    """What `generate` of transformers answers, with no token that ends it."""
+    """The output of transformers' `generate`, without any stop token."""
     generated: torch.Tensor = model.generate(  # type: ignore[operator]
         torch.tensor([prompt]),
         attention_mask=torch.ones(1, len(prompt), dtype=torch.long),
@@ -171,11 +171,11 @@ def test_prefix_is_shared_and_shrinks() -> None:
     assert admit([*base, 7]) == 100
     assert admit([*base[:60], 200, 201]) == 60
     assert admit([*base, 9]) == 60
-    assert admit([250, *base]) == 160  # other instructions: a prefix of their own
-    assert admit([*base[:20], 7]) == 160  # too short to have one
+    assert admit([250, *base]) == 160  # other instructions, with their own prefix
+    assert admit([*base[:20], 7]) == 160  # too short for a prefix
     decoder.forget_prefixes()
     assert not decoder._prefixes
-    # The oldest one goes when there is no room, and only for a new one.
+    # The oldest one is evicted when the cache is full, and only for a new one.
     firsts = [*range(200, 200 + MAX_PREFIXES)]
     for first in [*firsts, *firsts, 199]:
         decoder._shared_prefix((first,), [[first, *base]])

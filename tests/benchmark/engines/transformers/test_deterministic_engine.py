@@ -1,4 +1,4 @@
-"""Deterministic engines give the same answers to the bit, whatever the timing or the past."""
+"""Deterministic engines give bitwise equal answers, whatever the timing or earlier requests."""
 
 import asyncio
 import random
@@ -31,7 +31,7 @@ async def test_a_steady_engine_says_the_same_to_slow_clients_to_the_bit(folder: 
 
 
 async def test_a_steady_engine_forgets_what_was_played_before(folder: Path) -> None:
-    # The instructions end earlier for the first lot than for the second.
+    # The instructions are shorter in the first batch than in the second.
     before = [f"{'You push boxes. ' * 12}{level}" for level in ("abc", "xyz", "kmn")]
     prompts = [f"{'You push boxes. ' * 20}{level}" for level in ("klm", "opq", "stu")]
     sampling = Sampling(temperature=1.0, max_tokens=12)

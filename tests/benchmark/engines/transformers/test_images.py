@@ -49,7 +49,7 @@ def answers(folder: Path, requests: list[Request], **settings: Any) -> list[Gene
 
 
 def own_log_probs(folder: Path, one: Request, answer: Generation) -> list[float]:
-    """What the model's own `forward` says of a response, positions and all."""
+    """The result of the model's own `forward` for a response, including positions."""
     chat, model = Chat.load(folder), load_model(folder, "auto", "cpu")
     prompt, prompt_images = chat.read(one.messages)
     assert answer.prompt_ids == tuple(prompt)
@@ -130,7 +130,7 @@ def copy(qwen3: Path, tmp_path: Path) -> Path:
 def test_a_missing_image_processor_is_named(copy: Path) -> None:
     (copy / "preprocessor_config.json").unlink()
     assert "has no preprocessor_config.json" in refusal(copy, SMALL)
-    # Prompts without images need none.
+    # Prompts without images need no processor.
     (answer,) = answers(copy, [request("no image")])
     assert answer.response_tokens == 12 or answer.finish_reason == "stop"
 
@@ -155,7 +155,7 @@ def test_a_processor_that_would_fail_at_the_first_image_is_named(copy: Path) -> 
     ("limit", "changes", "image"),
     [
         (256 * 256 - 1, {}, "256 x 256 pixels"),
-        # In tokens of 44 pixels it has 264 a side, which the processor would make fewer.
+        # With tokens of 44 pixels, a side has 264 pixels, which the processor would scale down.
         (256 * 256, {"patch_size": 22}, "256 x 256 pixels (264 x 264 in whole tokens)"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The transformers engine with a real, tiny model against transformers itself."""
+"""The transformers engine with a real, tiny model, compared with transformers itself."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ from tests.support.engines.tiny_model import (
 )
 
 CONTEXT = 512
-# About one greedy response in three meets one of these within 40 tokens.
+# About one in three greedy responses contains one of these within 40 tokens.
 STOPS = range(100, 104)
 
 
@@ -47,14 +47,14 @@ def reference(folder: Path) -> PreTrainedModel:
 async def one_by_one(
     engine: TransformersEngine, prompts: list[str], sampling: Sampling
 ) -> list[Generation]:
-    """Responses to all prompts, with the prompt's number as the seed."""
+    """Responses to all prompts, each with its number as the seed."""
     return [await engine.generate(ask(each, sampling, n)) for n, each in enumerate(prompts)]
 
 
 def logits_of_the_first_difference(
     reference: PreTrainedModel, prompt: Sequence[int], one: Sequence[int], other: Sequence[int]
 ) -> tuple[int, torch.Tensor]:
-    """Where two responses part, and the reference's logits of the token there."""
+    """First position where two responses differ, and the reference's logits there."""
     at = next(i for i, pair in enumerate(zip(one, other, strict=False)) if len(set(pair)) == 2)
     with torch.inference_mode():
         return at, reference(torch.tensor([[*prompt, *one[:at]]])).logits[0, -1]
@@ -63,7 +63,7 @@ def logits_of_the_first_difference(
 def first_difference_is_a_tie(
     reference: PreTrainedModel, prompt: list[int], one: list[int], other: list[int]
 ) -> bool:
-    """Whether two greedy responses part where the reference has two tokens within 1e-5."""
+    """Whether two greedy responses diverge at a token where the reference has a tie within 1e-5."""
     at, logits = logits_of_the_first_difference(reference, prompt, one, other)
     return abs(float(logits[one[at]] - logits[other[at]])) < 1e-5
 
@@ -71,7 +71,7 @@ def first_difference_is_a_tie(
 def rounding_decides(
     reference: PreTrainedModel, sampling: Sampling, seed: int, one: Generation, other: Generation
 ) -> bool:
-    """Whether noise of 1e-5 on the reference's logits decides between two draws that part."""
+    """Whether noise of 1e-5 in the reference's logits can explain two diverging samples."""
     ids, others = one.response_ids, other.response_ids
     assert one.prompt_ids is not None and ids is not None and others is not None
     at, logits = logits_of_the_first_difference(reference, one.prompt_ids, ids, others)
@@ -206,7 +206,7 @@ async def test_rendered_token_prompts_are_answered_like_messages(
     ]
 
     async def answers(requests: list[Request]) -> list[Generation]:
-        # An engine of its own: what earlier prompts have shared moves the last digits.
+        # A separate engine, since prefixes shared with earlier prompts change the last digits.
         async with TransformersEngine(folder, max_batch=1) as engine:
             return [await engine.generate(request) for request in requests]
 
@@ -220,7 +220,7 @@ async def test_the_token_prompt_counts_and_not_the_messages(
     folder: Path, reference: PreTrainedModel
 ) -> None:
     chat, sampling = Chat.load(folder), Sampling(max_tokens=24)
-    # The same text as one word of the prompt, but every character is its own token.
+    # The same text as one word of the prompt, but with one token per character.
     ids = tuple(chat.tokenizer.convert_tokens_to_ids(list("push")))
     assert chat.tokenizer.decode(ids) == "push"
     assert chat.tokenizer("push", add_special_tokens=False)["input_ids"] != list(ids)
@@ -248,7 +248,7 @@ async def test_requests_join_a_running_batch(folder: Path) -> None:
             assert found.response_tokens is not None
             ended.append(name)
 
-        # The six cannot all be in the first batch, and none waits for the long one.
+        # The six do not all fit in the first batch, and none waits for the long one.
         await asyncio.gather(play("Go on.", 400, 0), *(play("Short.", 3, n) for n in range(6)))
         assert ended == ["Short."] * 6 + ["Go on."]
 
@@ -276,7 +276,7 @@ async def test_others_go_on_when_a_request_is_cancelled(folder: Path) -> None:
         tasks = [asyncio.create_task(engine.generate(ask("Go.", sampling, s))) for s in range(8)]
         while len(steps) < 3:
             await asyncio.sleep(0.001)
-        tasks[0].cancel()  # the last row takes its place
+        tasks[0].cancel()  # the last row moves to its place
         first, *others = await asyncio.gather(*tasks, return_exceptions=True)
     assert isinstance(first, asyncio.CancelledError)
     assert all(isinstance(answer, Generation) for answer in others)
@@ -307,7 +307,7 @@ async def test_a_dying_worker_fails_everybody_with_the_cause(folder: Path) -> No
         while not steps:
             await asyncio.sleep(0.01)
         assert engine._decoder is not None
-        # Weights of another shape: the next matrix product in the thread fails.
+        # Weights with a wrong shape, so the thread's next matrix product fails.
         engine._decoder.model.get_output_embeddings().weight = torch.nn.Parameter(torch.zeros(3, 5))
         outcomes = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 120)
         down = [o for o in outcomes if isinstance(o, BaseException)]
@@ -411,6 +411,6 @@ async def test_unusable_configurations(
     broken = Path(shutil.copytree(folder, tmp_path / "model"))
     config = json.loads((broken / "config.json").read_text("utf-8"))
     (broken / "config.json").write_text(json.dumps({**config, **change}), "utf-8")
-    # Code that a folder brings along must not run.
+    # Code included in a folder must not run.
     (broken / "configuration_remote.py").write_text("raise SystemExit('remote code ran')", "utf-8")
     assert message in await _start_error(broken)

@@ -1,4 +1,4 @@
-"""Attention over a packed tree is attention over each sequence alone, gradients included."""
+"""Attention over a packed tree equals attention over each sequence alone, including gradients."""
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ Sequences = list[npt.NDArray[np.int32]]
 
 
 def branching(seed: int, count: int = 12) -> Sequences:
-    """Sequences that leave one another at random places, some of them contained in others."""
+    """Sequences that diverge at random positions, some of which contain others."""
     rng = np.random.default_rng(seed)
     made = [rng.integers(0, 50, 300)]
     while len(made) < count:
@@ -33,7 +33,7 @@ def test_every_sequence_stands_in_the_tree_below_what_it_shares(seed: int) -> No
     for sequence, places in zip(sequences, tree.places, strict=True):
         assert tree.ids[places].tolist() == sequence.tolist()
         assert tree.positions[places].tolist() == list(range(len(sequence)))
-        # What its last token sees: its own node up to itself, and all nodes above.
+        # The last token attends to its own node up to itself, and to all ancestors.
         final = int(places[-1])
         seen = [
             place
@@ -70,7 +70,7 @@ def test_values_and_gradients_are_those_of_each_sequence_alone(key_heads: int) -
         )
         alone = alone.index_copy(1, places, own.transpose(1, 2))
     torch.testing.assert_close(found, alone, rtol=0, atol=1e-12)
-    # index_copy gives the gradient to the last sequence that wrote a token: each token counts once.
+    # index_copy passes the gradient to the last sequence that wrote a token, so it counts once.
     gradients = torch.autograd.grad((found * weights).sum(), (query, key, value))
     expected = torch.autograd.grad((alone * weights).sum(), (query, key, value))
     for one, other in zip(gradients, expected, strict=True):

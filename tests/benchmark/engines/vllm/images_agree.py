@@ -1,4 +1,4 @@
-"""Prompts with images in vLLM in process and in the transformers engine, which must agree.
+"""Compares prompts with images between in-process vLLM and the transformers engine.
 
 python images_agree.py FOLDER
 """
@@ -38,7 +38,7 @@ async def answers(engine: WorkerEngine) -> list[Generation]:
 
 
 def check(folder: Path) -> None:
-    """Compare them before and after new weights."""
+    """Compare them before and after a weight update."""
     tiny_vision_model(folder)
     halved = {
         name: tensor / 2 if "visual" in name else tensor
@@ -48,7 +48,7 @@ def check(folder: Path) -> None:
     async def ask(engine: WorkerEngine) -> list[Generation]:
         async with engine:
             before = await answers(engine)
-            # The same prompts under other weights: nothing that was seen before is used again.
+            # The same prompts with other weights: nothing cached before is reused.
             await engine.load_weights(halved.items(), 1)
             return before + await answers(engine)
 

@@ -1,7 +1,7 @@
-"""Two vLLM engines in one process, as cross-policy sampling has them.
+"""Two vLLM engines in one process, as in cross-policy sampling.
 
-In a module of its own: the first one that closes ends what vLLM keeps for the whole process, and no
-other engine of it can go on.
+A separate module, because the first engine to close ends vLLM's global state in the process, after
+which no other engine can continue.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""vLLM in process with a real, tiny model, against the transformers engine."""
+"""In-process vLLM with a real, tiny model, compared with the transformers engine."""
 
 import asyncio
 import json
@@ -70,7 +70,7 @@ async def test_greedy_equals_transformers(engine: VllmEngine, folder: Path) -> N
     same = 0
     for one, two in zip(found, expected, strict=True):
         assert one.prompt_ids == two.prompt_ids
-        if one.response_ids == two.response_ids:  # else both were within rounding of a tie
+        if one.response_ids == two.response_ids:  # otherwise both were within rounding of a tie
             same += 1
             assert (one.text, one.finish_reason) == (two.text, two.finish_reason)
             assert one.response_tokens == two.response_tokens
@@ -84,7 +84,7 @@ async def test_greedy_equals_transformers(engine: VllmEngine, folder: Path) -> N
 @needs_vllm
 @in_module_loop
 async def test_log_probs_are_untempered(engine: VllmEngine, folder: Path) -> None:
-    # A temperature so low that sampling is greedy: the numbers must be those of greedy decoding.
+    # The temperature is so low that sampling is greedy and must equal greedy decoding.
     prompts = mixed_prompts(16, seed=7)
     greedy = await answer_all(engine, prompts, Sampling(max_tokens=12))
     cold = await answer_all(engine, prompts, Sampling(temperature=0.01, top_k=3, max_tokens=12))
@@ -170,7 +170,7 @@ async def test_batches_are_as_large_as_those_of_the_llm_class(engine: VllmEngine
     tokens, sequences = EngineArgs.get_batch_defaults(1)
     scheduler = engine._llm.vllm_config.scheduler_config
     assert scheduler.max_num_seqs == sequences[UsageContext.LLM_CLASS]
-    if engine.describe()["device"] == "cpu":  # there prompts are prefilled whole
+    if engine.describe()["device"] == "cpu":  # where prompts are prefilled in one chunk
         assert scheduler.max_num_batched_tokens == BATCHED_TOKENS
     else:
         assert scheduler.max_num_batched_tokens == tokens[UsageContext.LLM_CLASS]
@@ -282,7 +282,7 @@ def test_the_build_for_cpus_is_not_used_beside_gpus(
     assert choose_kind(EngineOptions()) == "transformers"
     with pytest.raises(UserError, match="is its CPU build, .*: make install-vllm puts the one for"):
         VllmEngine(folder)
-    installed["vllm"] = "0.32.0+cpu"  # built from its sources
+    installed["vllm"] = "0.32.0+cpu"  # built from source
     assert choose_kind(EngineOptions()) == "transformers"
     installed["vllm"] = "0.32.0"
     assert choose_kind(EngineOptions()) == "vllm"
@@ -333,19 +333,19 @@ def test_complaint_finds_the_reason_in_a_validation_error() -> None:
 
 
 def test_processes_beside_a_gpu_are_not_forked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """torch was asked for GPUs before: a process that is forked after that cannot use one."""
+    """torch was asked for GPUs earlier, so a process forked afterward cannot use one."""
     names = ("VLLM_NO_USAGE_STATS", "VLLM_LOGGING_LEVEL", "VLLM_WORKER_MULTIPROC_METHOD")
     for name in (*names, FLASHINFER_SAMPLER):
-        monkeypatch.setenv(name, "")  # so that it is restored afterwards
+        monkeypatch.setenv(name, "")  # so that it is restored afterward
         monkeypatch.delenv(name)
     set_environment(cuda=True)
-    assert os.environ[FLASHINFER_SAMPLER] == "0"  # nvcc may not be there
+    assert os.environ[FLASHINFER_SAMPLER] == "0"  # nvcc may be missing
     assert os.environ["VLLM_WORKER_MULTIPROC_METHOD"] == "spawn"
 
 
 def test_the_users_environment_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("VLLM_NO_USAGE_STATS", "VLLM_CPU_KVCACHE_SPACE", "TORCHDYNAMO_DISABLE"):
-        monkeypatch.setenv(name, "")  # so that it is restored afterwards
+        monkeypatch.setenv(name, "")  # so that it is restored afterward
         monkeypatch.delenv(name)
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "1")

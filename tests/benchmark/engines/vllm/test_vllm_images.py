@@ -1,4 +1,4 @@
-"""Prompts with images in vLLM in process."""
+"""Prompts with images in in-process vLLM."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ pytestmark = [
 ]
 
 ON_CPUS = Path(sys.prefix) / "opt/torchvision"
-"""The Makefile puts torchvision there, where nothing imports it by accident."""
+"""The Makefile installs torchvision there, where nothing imports it by accident."""
 
 
 @pytest.mark.skipif(

@@ -1,4 +1,4 @@
-"""vLLM in process under new weights, against transformers with the same weights."""
+"""Weight updates of in-process vLLM, compared with transformers with the same weights."""
 
 import asyncio
 import tempfile
@@ -30,7 +30,7 @@ pytestmark = [
 in_module_loop = pytest.mark.asyncio(loop_scope="module")
 
 LONG = random_prompt(700)
-"""Longer than 500 tokens: vLLM caches whole blocks, which a short prompt does not fill."""
+"""More than 500 tokens: vLLM caches whole blocks, which a short prompt does not fill."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ async def engine(folder: Path) -> AsyncIterator[VllmEngine]:
 
 @pytest.fixture(scope="module")
 def trainee(folder: Path) -> Trainee:
-    """The model whose weights the engine has; every test leaves it so."""
+    """The model with the engine's weights; every test keeps them in sync."""
     return Trainee.load(folder)
 
 
@@ -75,7 +75,7 @@ async def test_a_long_prompt_meets_nothing_of_the_old_weights(
 async def test_an_engine_sleeps_until_new_weights(
     engine: VllmEngine, trainee: Trainee, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # vLLM frees nothing on a CPU; its scheduler and the order of the calls are the same.
+    # vLLM frees nothing on a CPU, but its scheduler and the order of the calls are the same.
     monkeypatch.setattr(engine, "_sleeps", True)
     await engine.sleep()
     assert engine._llm.is_sleeping()
@@ -101,7 +101,7 @@ async def test_requests_under_way_go_on_and_new_ones_do_not_see_their_cache(
     endless = Sampling(temperature=2.0, max_tokens=300)
     running = [asyncio.create_task(answer_ids(engine, LONG, endless, s)) for s in range(4)]
     await answer_ids(engine, LONG, Sampling(max_tokens=2))
-    assert len(engine._running) >= 3  # so that the cache cannot be reset
+    assert len(engine._running) >= 3  # which prevents a reset of the cache
     trainee.perturb()
     await trainee.hand_over(engine)
     late = await answer_ids(engine, LONG, Sampling(max_tokens=12))
@@ -116,7 +116,7 @@ async def test_requests_under_way_go_on_and_new_ones_do_not_see_their_cache(
 async def test_weights_wait_for_requests_where_vllm_schedules_asynchronously(
     engine: VllmEngine, trainee: Trainee, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # As by default on CUDA; on CPUs vLLM turns it off.
+    # The default on CUDA; on CPUs vLLM turns it off.
     scheduler = engine._llm.vllm_config.scheduler_config
     monkeypatch.setattr(scheduler, "async_scheduling", True)
     task = asyncio.create_task(engine.generate(ask("Go on.", Sampling(max_tokens=300))))
@@ -158,12 +158,12 @@ async def test_a_cancelled_request_does_not_hinder_an_update(
 
 @in_module_loop
 async def test_a_trainer_sees_the_engines_log_probs() -> None:
-    """Three updates; k3 between engine and model stays far below anything an update does."""
+    """Three updates, whose k3 between engine and model stays far below the effect of an update."""
     trainee = Trainee.load(TINY_SOKOBAN)
     async with VllmEngine(TINY_SOKOBAN) as engine:
         for _ in range(4):
             responses = await sokoban_responses(engine, 32)
-            assert trainee.mean_k3(responses) < 1e-6  # far below the 1e-4 that is asked for
+            assert trainee.mean_k3(responses) < 1e-6  # far below the limit of 1e-4
             assert {one.weights_versions for one in responses} == {(trainee.version,) * 2}
             trainee.perturb(0.05)
             assert trainee.mean_k3(responses) > 1e-4
@@ -179,7 +179,7 @@ async def test_workers_of_another_process_read_a_file(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "1")
-    # A socket's address is 107 characters long at most.
+    # A socket's address has at most 107 characters.
     monkeypatch.setenv("VLLM_RPC_BASE_PATH", tempfile.gettempdir())
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     trainee = Trainee.load(folder)

@@ -1,4 +1,4 @@
-"""The format of a log is told by its content, or asked for; no content makes a traceback."""
+"""A log's format is detected from its content, or given; no content causes a traceback."""
 
 import json
 from pathlib import Path

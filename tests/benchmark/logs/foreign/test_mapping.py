@@ -1,4 +1,4 @@
-"""The tables of foreign names: every target is ours, and no name has two meanings."""
+"""The tables of foreign names: every target is one of ours, and no name has two meanings."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Rows become curves: order, repetition, ranges, and what is not finite."""
+"""Rows become curves: order, duplicates, ranges, and non-finite values."""
 
 import math
 import re
@@ -126,7 +126,7 @@ def test_of_two_names_for_one_number_one_counts() -> None:
 @pytest.mark.parametrize(
     ("one", "other", "message"),
     [
-        # The upper name of the table comes first, whichever the log has first.
+        # The table's first name takes precedence, whichever comes first in the log.
         (
             {"mismatch/k3_kl": 0.5},
             {"rollout_corr/k3_kl": 1e-5},
@@ -287,7 +287,7 @@ def test_files_are_bounded_plain_and_utf8(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_many_sessions_of_many_columns_take_time_for_their_values_alone(tmp_path: Path) -> None:
-    """Every start of a session looked at every column."""
+    """Every new session used to look at every column."""
     collector = RowCollector(tmp_path / "log", "tensorboard", {})
     names = {f"validation/success/panel{number}": 0.5 for number in range(9_000)}
     collector.add(LogRow("record 1", 1, names))

@@ -1,4 +1,4 @@
-"""Event files: what PyTorch's writer and TensorFlow's protocol buffers hold, whole and damaged."""
+"""Event files of PyTorch's writer and TensorFlow's protocol buffers, intact and damaged."""
 
 import math
 import struct
@@ -45,7 +45,7 @@ def read(*paths: Path) -> Reading:
 
 
 def test_what_a_resumed_run_makes_again_counts(tmp_path: Path) -> None:
-    """As accelerate's tracker writes it, with the first step that is void."""
+    """Written by accelerate's tracker, with an invalid first step."""
     start = SessionLog(status=SessionLog.START)
     first = write(tmp_path, [event("policy/grad_norm", float(n), n) for n in range(1, 13)], ".1")
     again = [event("policy/grad_norm", 100.0 + n, n) for n in range(11, 14)]
@@ -87,7 +87,7 @@ def test_numbers_of_any_kind(tmp_path: Path) -> None:
     assert math.isnan(curves["policy/grad_norm"][1][1])
     assert found.run.unknown == ("histogram", "text")
     assert (found.run.name, found.run.source) == ("run-7", "tensorboard")
-    assert found.run.tokens is None  # of step 1 nobody knows
+    assert found.run.tokens is None  # nothing is known of step 1
     assert found.notes == ()
 
 

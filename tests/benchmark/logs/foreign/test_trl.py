@@ -1,4 +1,4 @@
-"""`trainer_state.json`, written by hand in its shape, and one that TRL itself writes."""
+"""`trainer_state.json`, both handwritten and written by TRL itself."""
 
 import importlib.util
 import json
@@ -183,7 +183,7 @@ trainer.save_state()
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(importlib.util.find_spec("trl") is None, reason="TRL is not installed")
 def test_what_trl_itself_writes(tmp_path: Path) -> None:
-    # In a process of its own: TRL changes libraries as it is imported.
+    # In a separate process, because importing TRL changes other libraries.
     logs = tmp_path / "tb"
     environment = os.environ | {"TENSORBOARD_LOGGING_DIR": str(logs), "TRACKIO_DISABLE": "1"}
     subprocess.run(

@@ -1,4 +1,4 @@
-"""Lines of verl's file logger and console, written by hand in their shapes."""
+"""Handwritten lines in the formats of verl's file logger and console."""
 
 import json
 import math
@@ -27,7 +27,7 @@ def json_lines(*lines: tuple[int, dict[str, Any]], **around: Any) -> str:
     return "".join(json.dumps({"step": step, **around, "data": d}) + "\n" for step, d in lines)
 
 
-# The first lines are as old versions print them, then Ray's colors, numpy's types, a progress bar.
+# The first lines are from old versions, then Ray's colors, numpy's types, a progress bar.
 CONSOLE = """\
 WARNING 06-17 step: is not yet known - wait:3
 step:0 - val/text/test_score:3.264 - val/success_rate:0.328 - val/webshop_task_score (not success_rate):0.560

@@ -1,4 +1,4 @@
-"""Exports of W&B, written by hand in their shapes: histories and charts."""
+"""Handwritten W&B exports: histories and charts."""
 
 import json
 import math
@@ -65,7 +65,7 @@ def test_a_history_as_csv(tmp_path: Path) -> None:
 
 
 def test_the_step_of_the_trainer_goes_before_the_count_of_calls(tmp_path: Path) -> None:
-    # transformers logs training and evaluation in two calls at one step of its own.
+    # transformers logs training and evaluation in two calls, with its own step number.
     content = json_lines(
         {"_step": 0, "train/global_step": 5, "train/kl": 0.1},
         {"_step": 1, "train/global_step": 5, "eval/solved": 0.25},
@@ -118,7 +118,7 @@ def test_calls_are_no_updates_of_transformers(
 
 
 def test_calls_that_are_read_as_updates_are_said_to_be(tmp_path: Path) -> None:
-    # verl and our trainer hand their own number to `log`; that of others nobody can tell.
+    # verl and our trainer pass their own number to `log`; for others this is unknown.
     for content in ("_step,actor/grad_norm\n3,0.5\n", "Step,run - actor/grad_norm\n3,0.5\n"):
         (found,) = read(tmp_path, content)
         (note,) = found.notes
@@ -188,7 +188,7 @@ def test_faults_are_named_with_their_line(tmp_path: Path, content: str, message:
 
 @pytest.mark.parametrize("value", ["null", "1"])
 def test_a_new_name_in_every_line_takes_time_for_the_line_alone(value: str, tmp_path: Path) -> None:
-    """All names of the log were looked for in every line: hours for 14 MB."""
+    """All names of the log used to be searched for in every line: hours for 14 MB."""
     lines = "".join(f'{{"_step": 1, "name{number}": {value}}}\n' for number in range(40_000))
     began = time.process_time()
     if value == "null":

@@ -1,4 +1,4 @@
-"""The submissions on a panel of few levels."""
+"""The submissions on a panel with few levels."""
 
 from tests.benchmark.submissions.few_levels import (
     expert_run,

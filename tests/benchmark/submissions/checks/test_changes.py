@@ -1,4 +1,4 @@
-"""What a pull request may touch, seen in real git repositories."""
+"""The files that a pull request may change, tested on real git repositories."""
 
 import os
 from collections.abc import Callable
@@ -96,7 +96,7 @@ def test_an_accepted_folder_stays_as_it_is(root: Path) -> None:
 
 
 def test_a_name_that_somebody_else_has_used_since(root: Path) -> None:
-    """The branch adds a folder; the base has one of that name by now."""
+    """The branch adds a folder, and the base now has one with the same name."""
     git(root, "checkout", "--quiet", "main")
     put(root, f"{NEW}/summary.json", "of another\n")
     commit(root)
@@ -175,7 +175,7 @@ def test_a_base_that_has_nothing_to_do_with_it(root: Path) -> None:
 
 
 def test_branches_that_were_merged_crosswise(root: Path) -> None:
-    """Seen from one of two forks, what is as it was there is not changed."""
+    """Compared with only one of two merge bases, a changed file may look unchanged."""
     git(root, "checkout", "--quiet", "main")
     put(root, "README.md", "better\n")
     commit(root)
@@ -215,13 +215,13 @@ def test_a_worktree_is_a_repository(root: Path, tmp_path: Path) -> None:
 
 
 def test_a_repository_in_the_folder_runs_nothing(root: Path, tmp_path: Path) -> None:
-    """Git that starts in the folder takes the folder for a repository and runs what it names."""
+    """Git started in the folder mistakes it for a repository and runs the program it configures."""
     ran = tmp_path / "ran"
     bare_repository(root / NEW, f"touch {ran}; false")
     commit(root)
     assert found(root) == []
     assert not ran.exists()
-    # The forgery works where git looks for a repository itself.
+    # The forgery works if git discovers the repository itself.
     base = git(root, "rev-parse", "main")
     with pytest.raises(CalledProcessError):
         git(root / NEW, "-c", "safe.bareRepository=all", "merge-base", base, "HEAD")
@@ -229,7 +229,7 @@ def test_a_repository_in_the_folder_runs_nothing(root: Path, tmp_path: Path) -> 
 
 
 def test_a_repository_around_the_folder_runs_nothing(root: Path, tmp_path: Path) -> None:
-    """`submissions/` itself as a repository, its parts links to where they are allowed."""
+    """`submissions/` itself is a repository, with links to allowed folders as its parts."""
     ran = tmp_path / "ran"
     bare_repository(root / NEW, f"touch {ran}; false")
     for name in ("HEAD", "config", "objects", "refs"):
@@ -243,7 +243,7 @@ def test_a_repository_around_the_folder_runs_nothing(root: Path, tmp_path: Path)
 
 
 def test_a_clone_with_settings_of_somebody_else_runs_nothing(root: Path, tmp_path: Path) -> None:
-    """An unpacked archive may hold a `.git` with settings: what git misses, it does not fetch."""
+    """An unpacked archive may contain a configured `.git`: missing objects are not fetched."""
     ran = tmp_path / "ran"
     put(root, ".git/config", promising(f"touch {ran}; false"))
     for name in ("post-checkout", "reference-transaction", "post-index-change"):
@@ -261,7 +261,7 @@ def test_a_clone_with_settings_of_somebody_else_runs_nothing(root: Path, tmp_pat
 def test_the_callers_environment_has_no_say(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Within a hook, git's variables name another repository."""
+    """In a hook, git's environment variables name another repository."""
     git(tmp_path, "init", "--quiet", "elsewhere")
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere" / ".git"))
     monkeypatch.setenv("GIT_EXTERNAL_DIFF", f"touch {tmp_path}/ran")
@@ -273,7 +273,7 @@ def test_the_callers_environment_has_no_say(
 
 
 def test_a_folder_is_taken_out_as_it_was_committed(root: Path, tmp_path: Path) -> None:
-    """No attribute of the tree changes a byte or leaves out a file."""
+    """Attributes in the tree neither change a byte nor omit a file."""
     content = b"$Id$\n\0\xff $Format:%H$\n"
     (root / NEW / "records.zst").write_bytes(content)
     commit(root)
@@ -314,7 +314,7 @@ def test_the_check_looks_at_changes_where_there_is_a_base(root: Path, policy: Pa
 
 
 def test_what_is_checked_is_what_was_committed(root: Path) -> None:
-    """The check reads the disk, a reviewer gets the commit."""
+    """The check reads the disk, but a reviewer gets the commit."""
     put(root, f"{NEW}/runs/r0/summary.json")
     put(root, f"{NEW}/README.md", "better\n")
     (root / NEW / "runs/r0/run.json").unlink()
@@ -323,7 +323,7 @@ def test_what_is_checked_is_what_was_committed(root: Path) -> None:
         "runs/r0/run.json, changes: is committed but not on disk; git rm it, or restore it",
         "runs/r0/summary.json, changes: is not committed; git add it, and commit",
     ]
-    # What is added and not committed is not sent either.
+    # Staged but uncommitted files are not sent either.
     git(root, "add", "--all")
     assert len(found(root)) == 3
     commit(root)

@@ -1,4 +1,4 @@
-"""What is another entry's: records, logs, weights and names."""
+"""Parts copied from other entries: records, logs, weights and names."""
 
 import random
 import shutil
@@ -50,7 +50,7 @@ def test_half_of_the_records_may_be_alike_and_not_more(
 
 
 def test_a_run_from_episodes_of_several_others_is_a_copy(copies: Copies, trained: Path) -> None:
-    """Half of one seed's and half of the other's: of neither are there more than half."""
+    """Half of each seed's episodes are used, so neither contributes more than half."""
     copy = copies("trained")
     renamed(copy)
     other_logs(copy)
@@ -76,11 +76,11 @@ def test_a_run_from_episodes_of_several_others_is_a_copy(copies: Copies, trained
 
 @pytest.mark.slow
 def test_logs_of_another_submission(copies: Copies, trained: Path, other_plays: OtherPlays) -> None:
-    """Twenty updates: ten may be alike, eleven are a copy."""
+    """Ten of twenty updates may be alike; eleven make a copy."""
     copy = copies("trained")
     renamed(copy)
     other_plays(copy)
-    for run in ("runs/r0", "runs/r1"):  # whose plays are not those of the validations
+    for run in ("runs/r0", "runs/r1"):  # whose plays do not match the validations
         copy.manifest(lambda manifest: manifest["engine"].update(dtype="bfloat16"), run)
     logs = [f"training/s{seed}.jsonl.zst" for seed in (0, 1)]
     text = "updates have the same numbers as 20260102_trained"
@@ -92,7 +92,7 @@ def test_logs_of_another_submission(copies: Copies, trained: Path, other_plays: 
 
 
 def test_a_submission_under_a_new_name(copies: Copies, trained: Path) -> None:
-    """Names alone, of folder, entry and authors, are changed."""
+    """Only the names of folder, entry and authors are changed."""
     copy = copies("trained")
     copy.about(lambda about: about.update(name="Better", authors=["Mallory"]))
     copy = Copy(copy.folder.rename(copy.folder.with_name("20260102_mallory")))
@@ -109,7 +109,7 @@ def test_a_submission_under_a_new_name(copies: Copies, trained: Path) -> None:
 
 
 def test_one_changed_number_of_many_makes_nothing_new(copies: Copies, trained: Path) -> None:
-    """Of every episode and of every update one number is a billionth other."""
+    """In every episode and update, one number is changed by a billionth."""
     copy = copies("trained")
     renamed(copy)
 
@@ -136,11 +136,11 @@ def test_one_changed_number_of_many_makes_nothing_new(copies: Copies, trained: P
 def test_a_log_with_noise_on_every_number_is_a_copy(
     copies: Copies, trained: Path, other_plays: OtherPlays
 ) -> None:
-    """No digit is equal, and everything rises and falls as in the other log."""
+    """No digit is equal, but all numbers rise and fall as in the other log."""
     copy = copies("trained")
     renamed(copy)
     other_plays(copy)
-    for run in ("runs/r0", "runs/r1"):  # whose plays are not those of the validations
+    for run in ("runs/r0", "runs/r1"):  # whose plays do not match the validations
         copy.manifest(lambda manifest: manifest["engine"].update(dtype="bfloat16"), run)
 
     def change(lines: list[Line]) -> None:
@@ -183,7 +183,7 @@ def test_a_log_with_noise_on_every_number_is_a_copy(
 
 
 def test_weights_play_a_panel_once_whatever_they_are_called(copies: Copies, trained: Path) -> None:
-    """An init under another name, and with the records of somebody else."""
+    """An init under another name, with somebody else's records."""
     copy = copies("trained")
     other = Copy(shutil.copytree(trained, copy.folder.parent / "20260102_other"))
     digest = INITS["tiny-sokoban"] or ""
@@ -217,7 +217,7 @@ def test_a_name_is_there_once(copies: Copies, trained: Path, name: str) -> None:
 
 
 def test_answers_of_policies_are_not_compared(policy: Path, copies: Copies) -> None:
-    """A policy is sent once; whoever sends another one may answer as it does."""
+    """A policy can be submitted only once; another policy may give the same answers."""
     copy = copies("policy")
     copy.about(lambda about: about.update(name="Mine"))
     assert problems(copy, policy) == [
@@ -226,7 +226,7 @@ def test_answers_of_policies_are_not_compared(policy: Path, copies: Copies) -> N
 
 
 def test_all_others_are_asked_for_whatever_comes_out(copies: Copies, trained: Path) -> None:
-    """They are read one by one, and who reads them notes them."""
+    """Entries are read one at a time, and reading them also collects information."""
     asked = []
 
     def others() -> Iterator[AcceptedEntry]:
@@ -241,7 +241,7 @@ def test_all_others_are_asked_for_whatever_comes_out(copies: Copies, trained: Pa
 
 
 def test_a_log_of_many_panels_is_compared_with_no_start(copies: Copies) -> None:
-    """All lines were looked at for each of them: 20 minutes for a log of 32 MiB."""
+    """The check used to go through all lines for each of them: 20 minutes for a log of 32 MiB."""
 
     def many(lines: list[Line]) -> list[Line]:
         (first, *_) = [line for line in lines if line["kind"] == "validation"]

@@ -1,4 +1,4 @@
-"""Dates: nothing is of the future, and no part of a submission is younger than it."""
+"""Dates: none is in the future, and no part of a submission is newer than the submission."""
 
 from datetime import date
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.benchmark.submissions.conftest import Copies
 
 
 def test_days_begin_at_other_times_elsewhere(trained: Path) -> None:
-    """The submission is of 2 January 2026."""
+    """The submission is dated 2 January 2026."""
     entry = read_accepted(trained)
     assert check_dates(entry, date(2026, 1, 2)) == []
     assert check_dates(entry, date(2026, 1, 1)) == []

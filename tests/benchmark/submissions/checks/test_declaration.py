@@ -1,4 +1,4 @@
-"""What a submission declares, compared with logs, tasks and inits."""
+"""Compares a submission's declaration with logs, tasks and inits."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ SHIPPED = {"tiny-sokoban": 442_272}
 
 
 def findings(trained: Path, to: Path, **changes: Any) -> list[str]:
-    """What is found in a trained submission that says something else."""
+    """The findings for a trained submission with changed statements."""
     copy = copied(trained, to)
     streams = changes.pop("streams", None)
     copy.about(lambda fields: fields.update(changes))

@@ -1,4 +1,4 @@
-"""What engines say of themselves is accepted; `tampering/` has what they cannot say."""
+"""Facts that engines report are accepted; `tampering/` has those that they cannot report."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ def test_facts_of_engines(facts: dict[str, Any], copies: Copies) -> None:
 def test_arguments_that_are_not_shown(
     arguments: dict[str, Any], problem: str, copies: Copies
 ) -> None:
-    """However many numbers there are, they are looked at in seconds."""
+    """Any number of values is checked in seconds."""
     copy = copies("trained")
     facts = {"kind": "vllm", "dtype": "bfloat16", "model_args": arguments}
     copy.manifest(lambda run: run.update(engine=facts))

@@ -1,4 +1,4 @@
-"""Seeds of an entry: which ones, and what they may differ in."""
+"""Seeds of an entry: which ones are missing, and in which settings they may differ."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from tests.support.submissions.small import check
         ([0], None),
         ([7], "the seeds are 7, not 0"),
         ([2, 0], "the seeds are 0, 2, not 0 to 1"),
-        # Three of ten, the best ones perhaps.
+        # Three of ten, perhaps the best ones.
         ([3, 4, 9], "the seeds are 3, 4, 9, not 0 to 2"),
         ([0, 2**62], f"the seeds are 0, {2**62}, not 0 to 1"),
         (list(range(1, 12)), "the seeds are 1, 2, 3, 4, 5, 6, 7, 8, ..., not 0 to 10"),
@@ -27,7 +27,7 @@ def test_seeds_that_are_not_the_first_are_named(seeds: list[int], said: str | No
 
 
 def test_seeds_may_differ_in_settings_that_change_no_result(copies: Copies) -> None:
-    """The second one ran where memory was short."""
+    """The second one ran with less memory."""
 
     def smaller(lines: Lines) -> None:
         configuration = lines[0]["configuration"]

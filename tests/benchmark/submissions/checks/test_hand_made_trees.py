@@ -1,4 +1,4 @@
-"""Trees that git itself does not make: endless, too large, too deep, with names that mean more."""
+"""Trees that git itself does not make: endless, too large, too deep, or with special names."""
 
 import os
 import resource
@@ -34,7 +34,7 @@ def cpu_seconds() -> float:
 def test_a_tree_of_endless_files_is_not_read_to_its_end(
     root: Path, tmp_path: Path, place: str, leaf: str
 ) -> None:
-    """Git keeps what differs in memory before it prints anything."""
+    """Git stores differences in memory before it prints anything."""
     mode, sha = "100644", git(root, "rev-parse", "HEAD:README.md")
     if leaf == "empty folder":
         mode, sha = "40000", tree_of(root)
@@ -59,7 +59,7 @@ def test_a_tree_of_endless_files_is_not_read_to_its_end(
 def test_a_tree_that_is_large_itself_takes_little_memory(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its compressed form is a hundredth of it."""
+    """Its compressed form is a hundredth of its size."""
     limited = (*repository._LIMITED[:-1], "16384")
     monkeypatch.setattr(repository, "_LIMITED", limited)
     entry = ("100644", "x", git(root, "rev-parse", "HEAD:README.md"))
@@ -107,7 +107,7 @@ def test_paths_that_no_disk_has(root: Path, tmp_path: Path, names: list[str], pr
 
 
 def test_a_tree_that_leaves_its_folder_is_refused(root: Path, tmp_path: Path) -> None:
-    """Trees can be written by hand with names that git itself does not make."""
+    """Handwritten trees can contain names that git itself does not produce."""
     blob = git(root, "rev-parse", "HEAD:README.md")
     for name in ("..", ".git"):
         made = tree_of(root, ("100644", name, blob))

@@ -1,4 +1,4 @@
-"""What records say of tokens: nothing that an engine can write is refused."""
+"""Tokens in records: everything that an engine can write is accepted."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -50,7 +50,7 @@ def played(*turns: TurnRecord) -> list[EpisodeRecord]:
     ],
 )
 def test_letters_need_tokens(response: str, tokens: int, refused: bool) -> None:
-    """Blanks and rules of any length can be one token."""
+    """Whitespace and rules of any length can be a single token."""
     found = problems(run_of(played(turn(response, response_tokens=tokens))))
     assert found == ([f"response_tokens {tokens} is too few for 129 letters"] if refused else [])
 
@@ -59,7 +59,7 @@ def test_prompt_and_response_fit_into_the_context() -> None:
     assert problems(run_of(played(turn(prompt_tokens=90)), context=100)) == []
     refused = ["prompt and response have 101 tokens, but the model's context is 100"]
     assert problems(run_of(played(turn(prompt_tokens=91)), context=100)) == refused
-    # A context that is not a number is none.
+    # A context that is not a number is ignored.
     assert problems(run_of(played(turn(prompt_tokens=10**6)), context="100")) == []
     assert len(problems(run_of(played(turn(prompt_tokens=2**24))))) == 1
 
@@ -69,7 +69,7 @@ def test_the_most_probable_of_a_million_tokens_is_not_less_probable_than_the_oth
     assert problems(run_of(played(turn(log_prob=least)))) == []
     refused = ["log_prob -140.1 does not match greedy tokens"]
     assert problems(run_of(played(turn(log_prob=-140.1)))) == refused
-    # What is drawn can be improbable.
+    # Sampled tokens can be improbable.
     assert problems(run_of(played(turn(log_prob=-140.1)), sampling=Sampling(temperature=1.0))) == []
 
 
@@ -105,7 +105,7 @@ def test_the_mean_answer_has_more_tokens_than_its_longest_possible_tokens() -> N
 
 
 def episode(generations: Sequence[Generation]) -> EpisodeRecord:
-    """What a record keeps of the tokens of an episode."""
+    """The part of an episode's tokens that a record stores."""
     joined = token_sequence(generations)
     assert joined is not None
     turns = [
@@ -144,7 +144,7 @@ def generated(prompt: Sequence[int], response: Sequence[int]) -> Generation:
 def test_a_sequence_as_it_is_joined_is_never_refused(
     steps: list[tuple[list[int], list[int], int]],
 ) -> None:
-    """Each prompt goes on with what it keeps of the response, and with what the world answers."""
+    """Each prompt continues with the stored part of the response and the environment's answer."""
     prompt, generations = [9], []
     for answer, response, kept in steps:
         generations.append(generated(prompt, response))

@@ -1,4 +1,4 @@
-"""The numbers of a submission, computed by hand from a few plays."""
+"""The numbers of a submission, calculated by hand from a few plays."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,7 +35,7 @@ from tests.support.training.logs import (
 
 KEY = ("sokoban", "builtin")
 Plays = Mapping[str, str]
-"""Outcomes of a checkpoint: episode to + (solved), - (failed) or ! (error), one for each repeat."""
+"""Outcomes of a checkpoint: episode to + (solved), - (failed) or ! (error), one per repeat."""
 
 
 def checkpoint(
@@ -88,7 +88,7 @@ def test_seeds_are_shown_and_averaged() -> None:
     assert result.seeds == {0: 0.75, 1: 0.25}
     assert result.success.value == 0.5
     assert result.over_episodes == clustered_wilson([2, 1, 1, 0], [2, 2, 2, 2])
-    # Two seeds that are 50 points apart leave everything open.
+    # Two seeds that are 50 points apart determine nothing.
     assert (result.success.low, result.success.high) == (0, 1)
     assert result.success.episodes == 4
     assert result.turns == ((2 + 2 + 2 + 3) / 4 + (2 + 3 + 3 + 3) / 4) / 2
@@ -109,7 +109,7 @@ def test_an_error_is_a_failure_in_a_comparison_too() -> None:
     theirs = entry(checkpoint(0, {"a": "+", "b": "-", "c": "+", "d": "-"}))
     found = paired_difference(mine, theirs, KEY)
     assert found is not None
-    # Differences 0, 1, -1, 0: none in the mean, and signs that could not be more even.
+    # Differences 0, 1, -1, 0: mean 0, with perfectly balanced signs.
     assert (found.difference.value, found.p_value, found.episodes) == (0.0, 1.0, 4)
 
 
@@ -117,7 +117,7 @@ def test_a_comparison_is_over_the_means_of_the_seeds() -> None:
     seeds = (checkpoint(0, {"a": "+", "b": "+"}), checkpoint(1, {"a": "+", "b": "-"}))
     found = paired_difference(entry(*seeds), entry(checkpoint(0, {"a": "-", "b": "-"})), KEY)
     assert found is not None
-    # Differences 1 and 1/2; of the four patterns of their signs two are as far from 0 on average.
+    # Differences 1 and 1/2; two of the four sign patterns have a mean as far from 0.
     assert found.difference.value == 0.75
     assert (found.p_value, found.episodes) == (0.5, 2)
     sides = Side.of([[True, True], [True, False]], (1.0, 0.5)), Side.of([[False], [False]], (0.0,))
@@ -148,7 +148,7 @@ def test_stability_needs_the_logs_of_all_seeds(tmp_path: Path) -> None:
 
 
 def test_stability_is_that_of_the_logs(tmp_path: Path) -> None:
-    """One seed ends where it was best; the other falls to 0 and stays there."""
+    """One seed ends at its best; the other falls to 0 and stays there."""
     points = []
     for seed, solved in enumerate([(64, 128, 128, 128, 128, 128), (64, 128, 0, 0, 0, 0)]):
         lines = [start_line(seed=seed), *(validation_line(n, s) for n, s in enumerate(solved))]
@@ -165,7 +165,7 @@ def test_stability_is_that_of_the_logs(tmp_path: Path) -> None:
 
 
 def test_a_training_that_was_stopped_early_has_collapsed(tmp_path: Path) -> None:
-    """Two of three come to their end; one is stopped as its groups have no spread any more."""
+    """Two of three finish; one is stopped because the spread within its groups is gone."""
     points = []
     for seed, last in enumerate((30, 30, 20)):
         lines = [trainer_line(start_line(seed=seed), updates=30, every=10)]
@@ -204,7 +204,7 @@ def test_a_training_that_was_stopped_early_has_collapsed(tmp_path: Path) -> None
 def test_a_checkpoint_is_held_against_every_validation(
     tmp_path: Path, solved: tuple[int, ...], agreement: Agreement
 ) -> None:
-    """Of four episodes it solves two."""
+    """It solves two of four episodes."""
     fingerprint = make_protocol().fingerprint
     lines = [trainer_line(start_line("sampo"), updates=5, every=1)]
     for number, count in enumerate(solved):

@@ -1,4 +1,4 @@
-"""A log that claims a track is of that track, and all seeds of an entry are of one."""
+"""A log that claims a track must match it, and all seeds of an entry have the same track."""
 
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ def test_one_changed_setting_is_a_finding_with_both_values(copies: Copies) -> No
 def test_a_setting_that_is_given_again_under_a_dotted_name_is_a_finding(
     first: bool, copies: Copies
 ) -> None:
-    """The comparison flattens names: the trainer's own setting must not hide behind another."""
+    """The comparison flattens names: the trainer's own setting must not be hidden by another."""
 
     def own(line: Line) -> None:
         line |= {"recipe": "ranked", "plugins": {"rank.py": "a" * 64}}
@@ -94,7 +94,7 @@ def test_a_method_that_is_not_its_recipe_is_a_finding(copies: Copies) -> None:
 def test_a_rate_of_the_grid_that_was_not_tuned_is_a_finding(
     tuned: float, accepted: bool, copies: Copies, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who trains with every rate and sends the best would be compared with those who may not."""
+    """Training at every rate and submitting the best would be unfair to those who may not."""
     monkeypatch.setattr(registry, "RESULTS", tmp_path)
     (tmp_path / TRACK.name).mkdir()
     rates = {"track": TRACK.sha256, "rates": {"grpo": tuned}}
@@ -119,7 +119,7 @@ def test_a_recipe_of_another_name_has_the_method_that_it_says(copies: Copies) ->
 
 
 def test_a_custom_recipe_with_the_choices_of_a_shipped_one_is_a_finding(copies: Copies) -> None:
-    """Under another name it could choose its learning rate, and stand beside that recipe's runs."""
+    """Another name would allow its own learning rate, next to that recipe's runs."""
     copy = on_track(copies("trained"), lambda line: line.update(recipe="steady"))
     copy.about(lambda about: about["method"].update(recipe="steady"))
     fix = "train the recipe as the track does, under its name; another method needs another"
@@ -144,7 +144,7 @@ def test_a_custom_recipe_of_known_choices_has_no_other_settings(copies: Copies) 
 
 @pytest.mark.parametrize("name", ["GRPO", "gr-po", "GSP0", "dapo-grpo"])
 def test_a_custom_recipe_is_not_called_like_a_shipped_one(name: str, copies: Copies) -> None:
-    """The board would show it with that recipe's name and explanation."""
+    """The board would show it with the shipped recipe's name and explanation."""
 
     def own(line: Line) -> None:
         line["recipe"] = name
@@ -161,7 +161,7 @@ def test_a_custom_recipe_is_not_called_like_a_shipped_one(name: str, copies: Cop
 def test_a_choice_that_is_neither_shipped_nor_of_a_plugin_is_a_finding(
     dimension: str, copies: Copies
 ) -> None:
-    """Nothing would say which code the name stands for, nor that all seeds have the same."""
+    """Nothing would identify the code behind the name, or show that all seeds use the same."""
 
     def own(line: Line) -> None:
         line["recipe"] = "rank"
@@ -207,7 +207,7 @@ def test_a_method_of_plugins_is_taken_if_all_seeds_have_the_same_code(copies: Co
 
 
 def ranked(**parts: Any) -> Change:
-    """A method of a plug-in, with some parts of its configuration in its own way."""
+    """A plug-in's method, with some changed parts of its configuration."""
 
     def change(line: Line) -> None:
         line |= {"recipe": "ranked", "plugins": {"rank.py": "a" * 64}}
@@ -230,7 +230,7 @@ def ranked(**parts: Any) -> Change:
 def test_a_plugin_excuses_only_choices_of_its_own(
     parts: dict[str, Any], said: str, copies: Copies
 ) -> None:
-    """A hash that anybody can invent made a shipped method, or any text, a method of its own."""
+    """An invented hash used to turn a shipped method, or any text, into a custom method."""
     copy = on_track(copies("trained"), ranked(**parts))
     copy.about(lambda about: about["method"].update(recipe="ranked"))
     found = problems(copy, TRACK)
@@ -242,7 +242,7 @@ def test_a_plugin_excuses_only_choices_of_its_own(
 def test_a_check_and_a_row_of_the_board_run_no_code_of_an_entry(
     name: str, copies: Copies, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not even where Python would find it, under the name that the log gives."""
+    """Not even if Python would find it under the name in the log."""
     place, ran = tmp_path / "here", tmp_path / "ran"
     (place / "package").mkdir(parents=True)
     for file in ("rank.py", "package/__init__.py", "package/rank.py"):
@@ -274,7 +274,7 @@ def test_a_custom_learner_is_a_method_of_its_own(copies: Copies) -> None:
 
 
 def test_a_shipped_recipe_with_plugins_is_a_finding(copies: Copies) -> None:
-    """Its name and its choices say what was trained, and a plug-in can do anything else."""
+    """Its name and choices state what was trained, but a plug-in can do anything else."""
     copy = on_track(copies("trained"), lambda line: line.update(plugins={"rank.py": "a" * 64}))
     assert problems(copy, TRACK) == [
         f"training/s{seed}.jsonl.zst, line 1, recipe: its recipe is the shipped grpo, but it was "

@@ -1,4 +1,4 @@
-"""The schema of `submission.json`, as it stands beside the submissions."""
+"""The schema of `submission.json`, as published next to the submissions."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Texts of people: what is taken, what is refused, and how it is shown."""
+"""Free texts by people: which are accepted, which are rejected, and how they are shown."""
 
 import pytest
 from hypothesis import example, given
@@ -113,7 +113,7 @@ def test_every_text_fits_on_a_line(text: str, limit: int) -> None:
 
 @pytest.mark.slow
 @given(st.text(st.characters(codec="utf-8")))
-@example("a\u1680")  # a space that is not the plain one
+@example("a\u1680")  # a space other than the ordinary one
 @example("a\u00a0b")
 def test_a_text_that_is_taken_is_seen_as_it_is(text: str) -> None:
     try:

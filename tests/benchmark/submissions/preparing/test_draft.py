@@ -1,4 +1,4 @@
-"""`arlarena-bench submit init`: what is known is filled in, the rest is rejected as it is."""
+"""`arlarena-bench submit init` fills in what is known; the rest is rejected until edited."""
 
 import shlex
 from pathlib import Path
@@ -23,7 +23,7 @@ def test_a_first_about_of_trainings(given: Given, capsys: pytest.CaptureFixture[
     assert main(command) == 0
     first, last = capsys.readouterr().out.splitlines()
     assert first == f"{path}: 7 lines to fill in, then:"
-    # The command that comes next, to be copied.
+    # The next command, to be copied.
     arguments = parse(shlex.split(last)[1:])
     assert (arguments.run, arguments.training_log) == (given.runs, given.logs)
     assert arguments.about == str(path)
@@ -36,7 +36,7 @@ def test_a_first_about_of_trainings(given: Given, capsys: pytest.CaptureFixture[
     assert (about["base_model"], about["init"]) == ("tiny-sokoban", "tiny-sokoban")
     assert about["parameters"] == 442_272
     assert about["training_data"]["training_streams"] == ["sokoban"]
-    # As it is, it says nothing in anybody's name.
+    # Unedited, it makes no statement in anybody's name.
     given.about = about
     assert given.prepare(*given.runs, "--training-log", *given.logs) == 2
     refused = capsys.readouterr().err

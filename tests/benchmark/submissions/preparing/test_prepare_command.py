@@ -1,4 +1,4 @@
-"""`arlarena-bench submit prepare`: what it packs, what it shows, and what it leaves unmade."""
+"""`arlarena-bench submit prepare`: what it packs, what it prints, and when it creates nothing."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ SEEDS = (7, 3)
 
 
 class Given:
-    """Runs of two seeds, their logs, and what is said of them."""
+    """Runs of two seeds, their logs, and their `about.yaml`."""
 
     def __init__(self, root: Path, expert: Path, random: Path) -> None:
         self.root = root
@@ -84,7 +84,7 @@ def test_logs_add_up_wherever_they_stand(
         success = sum(json.loads(line)["success"] for line in lines) / len(lines)
         row = f"{seed}     run-{seed}  sokoban/builtin {success:.1%}  grpo    20       "
         assert row in table
-        # On one line, for copying.
+        # On one line, to be copied.
         assert any(line.endswith(log) for line in printed)
         assert max(map(len, printed[:-2])) <= max(100, len(row) + len(log))
 
@@ -106,7 +106,7 @@ def test_the_readme_names_weights_by_their_hash(given: Given) -> None:
 def test_what_cannot_be_accepted_is_not_made(
     given: Given, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All findings are printed, and name the file that their author has written."""
+    """All findings are printed, and name the file that the author wrote."""
     given.about["parameters"] = 4
     given.about["method"] = {"recipe": "ppo", "description": "As it is."}
     before = sorted(given.root.iterdir())
@@ -175,7 +175,7 @@ def test_what_is_missing_without_logs_is_said(
 def test_an_earlier_attempt_is_to_be_removed(
     given: Given, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What no commit has is the author's own; what one has is somebody's entry."""
+    """Uncommitted folders are the author's own; committed ones are accepted entries."""
     clone = with_submission(given.root / "clone", "submissions/20260101_x/README.md")
     words = (*given.runs, "--training-log", *given.logs)
     first = given.out = clone / "submissions" / "20260102_first"
@@ -194,7 +194,7 @@ def test_an_earlier_attempt_is_to_be_removed(
 
 
 def test_plugins_are_asked_for(given: Given, capsys: pytest.CaptureFixture[str]) -> None:
-    """Their code is not part of an entry: the command names them, and a note asks for it."""
+    """Plug-in code is not part of an entry: the command names it, and a note asks for it."""
     for log in given.logs:
         start, *rest = Path(log).read_text().splitlines()
         named = {**json.loads(start), "plugins": {"rank.py": sha256_text("code")}}

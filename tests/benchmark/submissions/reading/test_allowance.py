@@ -1,4 +1,4 @@
-"""Memory: what is read is bounded, whatever JSON it is written in."""
+"""Memory is bounded while reading, whatever the form of the JSON."""
 
 import json
 import sys
@@ -30,7 +30,7 @@ def with_info(info: Any) -> Any:
 
 
 def line_of(shape: str) -> bytes:
-    """A record whose parts are as many and as small as they can be."""
+    """A record with as many parts as possible, each as small as possible."""
     turns: dict[str, Any] = {
         "turns": [make_turn("", None, prompt_tokens=None, response_tokens=None)] * 100,
         "lists": with_info([[]] * 990),
@@ -59,13 +59,13 @@ SHAPES += ["tokens", "written"]
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_records_take_what_they_are_weighed_as(shape: str) -> None:
-    """All that is kept below the limit fits into it, with a fifth on top for the allocator."""
+    """All records accepted below the limit fit into it, with a fifth on top for the allocator."""
     mib = alone(_filled, line_of(shape))
     assert mib < 1.2 * LIMIT / MIB
 
 
 def _filled(line: bytes) -> float:
-    """MiB of as many records as are allowed."""
+    """MiB of as many records as are accepted."""
     allowance, kept = Allowance(LIMIT), []
 
     def fill() -> None:
@@ -89,7 +89,7 @@ def test_equal_tokens_are_one_object_and_all_stays_as_it_is() -> None:
 
 @pytest.mark.slow
 def test_logs_take_what_they_are_weighed_as() -> None:
-    """Of the shortest lines, and with a configuration of empty lists."""
+    """With the shortest lines, and with a configuration of empty lists."""
     assert alone(_logs, [update_line(n) for n in range(1, 5_000)]) < 1.2 * LIMIT / MIB
     assert alone(_logs, [validation_line(n) for n in range(1, 2_000)]) < 1.2 * LIMIT / MIB
     assert alone(_logs, [], [[]] * 10_000) < 1.2 * LIMIT / MIB
@@ -115,7 +115,7 @@ def _logs(lines: list[dict[str, Any]], configured: object = None) -> float:
 
 @pytest.mark.slow
 def test_a_small_folder_does_not_fill_the_memory(copies: Copies) -> None:
-    """50 KB stored are 30 MB of JSON, which would be 700 MiB of empty lists."""
+    """50 KB on disk are 30 MB of JSON, which would become 700 MiB of empty lists."""
     copy = copies("policy")
     name = "runs/r0/episodes.jsonl.zst"
     lines = []
@@ -138,12 +138,12 @@ def _checked(folder: Path) -> tuple[float, float, str]:
 
 
 def test_a_log_of_the_shortest_lines_is_refused_before_it_is_too_much() -> None:
-    """The longest log has 700,000 lines of 47 bytes, each of which takes seven times as much."""
+    """The longest log has 700,000 lines of 47 bytes, which take seven times as much memory."""
     assert MAX_LOGS / 47 * 350 < 2**28
 
 
 def test_what_a_program_of_tir_math_prints_fits_into_a_record() -> None:
-    """Escaped, a character can take six."""
+    """An escaped character can take six."""
     longest = "\0" * (4 * MOST_SHOWN)
     answer = "\0" * MOST_ANSWER_CHARACTERS
     info = {"status": "output limit", "output": longest, "boxed": answer, "answer": answer}

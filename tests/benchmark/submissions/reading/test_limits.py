@@ -1,8 +1,9 @@
-"""What the check cannot see, on purpose in the form of tests: these forgeries are accepted.
+"""Documents the limits of the check: these forgeries are accepted.
 
-A replay proves that the recorded actions earn the recorded rewards. Who chose them, and whether a
-log is of a real training, no program can tell from the folder alone. The badges say no more than
-that; `arlarena-bench audit` with the released weights and `re-run` by maintainers go further.
+A replay proves that the recorded actions earn the recorded rewards. No program can tell from the
+folder alone who chose the actions, or whether a log is from a real training run. The badges claim
+no more than that; `arlarena-bench audit` with the released weights and `re-run` by maintainers go
+further.
 """
 
 from pathlib import Path
@@ -20,7 +21,7 @@ from tests.support.training.logs import Line
 
 @pytest.mark.slow
 def test_a_log_whose_counts_are_forged_consistently(copies: Copies) -> None:
-    """Every rate is a count and has its interval: nothing in it contradicts anything."""
+    """Every rate is a count and has its interval, so there are no contradictions."""
 
     def change(lines: list[Line]) -> None:
         for line in lines:
@@ -37,7 +38,7 @@ def test_a_log_whose_counts_are_forged_consistently(copies: Copies) -> None:
 
 @pytest.mark.slow
 def test_a_log_without_the_failures_of_its_engine(copies: Copies) -> None:
-    """Numbers that are not counts can be anything within their range."""
+    """Numbers that are not counts can have any value within their range."""
     copy = copies("trained")
 
     def change(lines: list[Line]) -> None:
@@ -50,7 +51,7 @@ def test_a_log_without_the_failures_of_its_engine(copies: Copies) -> None:
 
 @pytest.mark.slow
 def test_a_log_that_ends_early_with_a_configuration_that_does(copies: Copies) -> None:
-    """How long a run was meant to be, only its configuration says."""
+    """Only the configuration states the planned length of a run."""
     copy = copies("trained")
 
     def change(lines: list[Line]) -> list[Line]:
@@ -70,7 +71,7 @@ def test_a_log_that_ends_early_with_a_configuration_that_does(copies: Copies) ->
 
 
 def played_in_bf16(copy: Copy) -> None:
-    """Says so: then plays need not be those of a validation to the last episode."""
+    """Declare bf16, with which plays need not match those of a validation exactly."""
     for run in ("runs/r0", "runs/r1"):
         copy.manifest(lambda manifest: manifest["engine"].update(dtype="bfloat16"), run)
 
@@ -79,7 +80,7 @@ def played_in_bf16(copy: Copy) -> None:
 def test_a_log_of_another_entry_with_every_number_changed(
     copies: Copies, trained: Path, other_plays: OtherPlays
 ) -> None:
-    """And so are log-probabilities, weights, and a sixth of what was played."""
+    """The same holds for log-probabilities, weights, and a sixth of the plays."""
     copy = copies("trained")
     renamed(copy)
     other_numbers(copy, lambda value: value - 0.5)
@@ -91,7 +92,7 @@ def test_a_log_of_another_entry_with_every_number_changed(
 
 @pytest.mark.slow
 def test_a_date_of_the_past(copies: Copies) -> None:
-    """Runs and logs must be older, which whoever sends them can write into them, too."""
+    """Runs and logs must be older, but their dates can be forged as well."""
     copy = copies("trained")
     copy.about(lambda about: about.update(date="1999-01-01"))
     for seed in (0, 1):
@@ -103,7 +104,7 @@ def test_a_date_of_the_past(copies: Copies) -> None:
 
 @pytest.mark.slow
 def test_answers_that_another_player_gave(copies: Copies) -> None:
-    """The actions earn the rewards; that the named weights chose them is what nobody has shown."""
+    """The actions earn the rewards, but nothing proves that the named weights chose them."""
 
     def change(records: list[Json]) -> None:
         for record in records:

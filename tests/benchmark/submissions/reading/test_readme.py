@@ -1,4 +1,4 @@
-"""A README holds what it shows: no image and no HTML, whatever seems to make them code."""
+"""A README hides nothing: no image and no HTML, even if they seem to be in code."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Files and models on the hub, asked of a server on this machine in the hub's place."""
+"""Files and models on the hub, tested with a local server in its place."""
 
 import gzip
 import hashlib
@@ -41,7 +41,7 @@ MODEL = ModelIdentity(name="owner/model", kind="hub", revision=COMMIT)
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalServer]:
-    """A server that the hub's address stands for, and an empty cache."""
+    """A server at the hub's address, and an empty cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     with serving(lambda asked: Reply(CONTENT)) as server:
@@ -50,7 +50,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalServer
 
 
 def refused(file: StoredFile = STATED) -> str:
-    """Why a file is not taken; nothing of it may stay."""
+    """Why a file is rejected; nothing of it may remain."""
     with pytest.raises(UserError) as error:
         fetched(file)
     assert not any(path.is_file() for path in remote_cache().rglob("*"))
@@ -135,7 +135,7 @@ def test_a_redirect_within_the_hub_is_followed(hub: LocalServer) -> None:
     ],
 )
 def test_a_redirect_elsewhere_is_not_followed(hub: LocalServer, location: str, host: str) -> None:
-    """Not even asked: what lies on another host may be a service that only this machine sees."""
+    """No request is sent: the other host may be a service that only this machine can reach."""
     target = location.format(port=hub.port)
     hub.answer = lambda asked: Reply(CONTENT, 302, {"Location": target})
     assert refused() == f"the hub redirects to {host}, which is not its own"
@@ -151,7 +151,7 @@ def test_redirects_come_to_an_end(hub: LocalServer) -> None:
 def test_nobody_is_logged_in(
     hub: LocalServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What only the one who checks may see is not a submission."""
+    """A file that only the reviewer can access is not a submission."""
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login somebody password secret\n")
     netrc.chmod(0o600)
@@ -179,7 +179,7 @@ def test_a_model_at_a_commit(hub: LocalServer) -> None:
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 451])
 def test_a_model_that_is_not_there(hub: LocalServer, status: int) -> None:
-    """The hub answers 401 for what does not exist or is private."""
+    """The hub answers 401 for anything missing or private."""
     hub.answer = lambda asked: Reply(b'{"error": "Repository not found"}', status)
     assert not is_on_hub(MODEL)
 
@@ -228,7 +228,7 @@ def test_a_hub_that_cannot_say(hub: LocalServer, reply: Reply, message: str) -> 
 
 
 def stored(copy_folder: Path, dataset: str) -> dict[str, bytes]:
-    """A submission's compressed files by the address that they would have on the hub."""
+    """A submission's compressed files by their paths on the hub."""
     return {
         f"/datasets/{dataset}/resolve/{COMMIT}/{copy_folder.name}/"
         f"{path.relative_to(copy_folder).as_posix()}": path.read_bytes()
@@ -272,7 +272,7 @@ def test_records_that_are_not_on_the_hub_stay(
     reply: "type[Reply]",
     message: str,
 ) -> None:
-    """Nothing is changed before all files have been seen there."""
+    """Nothing is changed before all files have been found on the hub."""
     copy = copies("trained")
     there = stored(copy.folder, "owner/name")
     last = max(there)

@@ -1,4 +1,4 @@
-"""Replays are not made again, whether they held or took too long, and none takes for ever."""
+"""Results of replays are cached, successful or timed out, and no replay runs forever."""
 
 import time
 from collections.abc import Sequence
@@ -33,12 +33,12 @@ def test_what_held_is_known_and_nothing_else_is(
     file = tmp_path / "cache" / "replays.json"
     first = checked(policy, Replays(file))
     assert first.accepted and file.exists()
-    # No time is left to execute anything.
+    # No time is left to replay anything.
     known = Replays(file)
     again = checked(policy, known, seconds=-1)
     assert again.accepted
     assert (again.replayed, again.doubts) == (first.replayed, first.doubts)
-    # One reward of one turn is another.
+    # One reward of one turn is changed.
     copy = copies("policy")
 
     def change(records: list[Json]) -> None:
@@ -60,7 +60,7 @@ def test_a_replay_that_takes_too_long_is_refused_and_not_begun_again(
     assert first.problem.startswith(
         "replays of the submission take more than -1 minutes; 0 of 256 recor"
     )
-    # Known with as much time, or less.
+    # Cached for the same or a shorter time limit.
     for seconds in (-60, -61):
         known = checked(policy, Replays(file), seconds)
         (finding,) = known.findings
@@ -94,7 +94,7 @@ def test_a_refusal_is_kept_if_it_took_long(
 def test_what_is_kept_of_a_run_is_kept_of_its_content_alone(
     policy: Path, copies: Copies, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever sends another one's records with a wrong summary does not get those refused."""
+    """Submitting another's records with a wrong summary must not get the originals rejected."""
     monkeypatch.setattr(replay, "SLOW_S", 0.0)
     replays = Replays(tmp_path / "replays.json")
     copy = copies("policy")

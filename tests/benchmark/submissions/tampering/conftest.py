@@ -1,4 +1,4 @@
-"""The submissions on a panel of few levels: what is forged in 24 episodes need not be in 256."""
+"""The submissions on a panel with few levels: these forgeries do not need all 256 episodes."""
 
 from tests.benchmark.submissions.few_levels import (
     expert_run,

@@ -1,4 +1,4 @@
-"""Forgeries that contradict themselves: names of weights, configurations, curves, runs."""
+"""Forgeries with contradictions: in names of weights, configurations, curves, runs."""
 
 import json
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def hub(name: str, seed: int = 0, **changes: Any) -> Callable[[Copy], None]:
 
 
 def configured(updates: Any, every: Any, **sections: Json) -> Callable[[Copy], None]:
-    """Changes what both logs say of their settings; their lines stay."""
+    """Change the settings in both logs, but not their lines."""
 
     def change(lines: Lines) -> None:
         configuration = lines[0]["configuration"]
@@ -37,7 +37,7 @@ def configured(updates: Any, every: Any, **sections: Json) -> Callable[[Copy], N
 
 
 def setting(section: str, name: str, value: Any) -> Callable[[Copy], None]:
-    """Changes what both logs say of one setting."""
+    """Change one setting in both logs."""
 
     def change(lines: Lines) -> None:
         lines[0]["configuration"][section][name] = value
@@ -53,7 +53,7 @@ def without_section(name: str) -> Callable[[Copy], None]:
 
 
 def not_finite(lines: Lines) -> None:
-    """Takes all numbers that tell training runs apart, and says that they were measured."""
+    """Remove all numbers that distinguish training runs, and claim that they were measured."""
     for line in updates(lines):
         gone = [
             name
@@ -68,7 +68,7 @@ def not_finite(lines: Lines) -> None:
 
 
 def one_other_validation(copy: Copy) -> None:
-    """One more turn in all of a validation of the second seed."""
+    """Add a turn in all of a validation of the second seed."""
 
     def change(lines: Lines) -> None:
         line = validations(lines)[3]
@@ -79,7 +79,7 @@ def one_other_validation(copy: Copy) -> None:
 
 
 def rated(rate: float, schedule: str = "constant", warmup: int = 0) -> Callable[[Copy], None]:
-    """A learning rate of 1e-4 in all updates, and another one in the configuration."""
+    """A learning rate of 1e-4 in all updates, but another one in the configuration."""
 
     def change(lines: Lines) -> None:
         for line in updates(lines):
@@ -101,7 +101,7 @@ def without(*names: str, null: bool = False) -> Callable[[Copy], None]:
 
 
 def one_curve(*, bare: bool) -> Callable[[Copy], None]:
-    """The validations of seed 0 stand in the log of seed 1, too; updates are its own, or none."""
+    """Seed 1's log repeats the validations of seed 0, with its own updates or none."""
 
     def change(copy: Copy) -> None:
         lines = [json.loads(line) for line in copy.read(LOG).splitlines()]
@@ -119,7 +119,7 @@ def one_curve(*, bare: bool) -> Callable[[Copy], None]:
 
 
 def two_names(lines: Lines) -> Lines:
-    """A second name for the panel stands first, with the better curve."""
+    """A second name for the panel comes first, with the better curve."""
     made: Lines = []
     for line in lines:
         if line["kind"] == "validation":
@@ -133,7 +133,7 @@ def run(**changes: Any) -> Callable[[Copy], None]:
 
 
 def resumed(lines: Lines) -> Lines:
-    """Sessions that made nothing."""
+    """Sessions without any update."""
     line = {"kind": "resume", "update": 0, "engine": {}, "versions": {}}
     return [lines[0], *[line] * len(lines), *lines[1:]]
 

@@ -1,4 +1,4 @@
-"""Forged files: hashes, sizes, archives, paths, links, and what does not belong there."""
+"""Forged files: hashes, sizes, archives, paths, links, and unexpected files."""
 
 import io
 import os
@@ -17,7 +17,7 @@ GIB = 2**30
 
 
 def listed(name: str = RECORDS, **changes: Any) -> Callable[[Copy], None]:
-    """Changes what is listed of a file."""
+    """Change the listed facts of a file."""
 
     def change(about: Json) -> None:
         next(file for file in about["files"] if file["path"] == name).update(changes)
@@ -26,7 +26,7 @@ def listed(name: str = RECORDS, **changes: Any) -> Callable[[Copy], None]:
 
 
 def stored(make: Callable[[bytes], bytes], size: int | None = None) -> Callable[[Copy], None]:
-    """Stores other bytes instead of the records and lists them as they are."""
+    """Store other bytes in place of the records, and list them with their hash."""
 
     def change(copy: Copy) -> None:
         content = copy.read(RECORDS)
@@ -37,7 +37,7 @@ def stored(make: Callable[[bytes], bytes], size: int | None = None) -> Callable[
 
 
 def flipped(stored: bytes) -> bytes:
-    """The last bit of the first decimal digit in the hash of a prompt."""
+    """Flip the last bit of the first decimal digit in a prompt's hash."""
     content = bytearray(unpacked(stored))
     at = content.index(b'"prompt_hash":"') + len(b'"prompt_hash":"')
     at = next(place for place in range(at, at + 16) if chr(content[place]).isdecimal())
@@ -53,7 +53,7 @@ def zipped(_: bytes) -> bytes:
 
 
 def plain(name: str, content: bytes) -> Callable[[Copy], None]:
-    """Puts a file there, as it is, without listing it."""
+    """Write a file without listing it."""
 
     def change(copy: Copy) -> None:
         (copy.folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ def plain(name: str, content: bytes) -> Callable[[Copy], None]:
 
 
 def about(content: bytes) -> Callable[[Copy], None]:
-    """Replaces `submission.json`."""
+    """Replace `submission.json`."""
     return plain(ABOUT, content)
 
 
@@ -115,7 +115,7 @@ def at(url: str) -> Callable[[Copy], None]:
 
 
 def at_length(size: int) -> Callable[[Copy], None]:
-    """States a long file on the hub with little in it."""
+    """List a long file on the hub, although it contains little."""
 
     def change(copy: Copy) -> None:
         on_the_hub(copy)
@@ -130,7 +130,7 @@ def on_the_hub(copy: Copy) -> None:
 
 
 SKIPPED = b"\x50\x2a\x4d\x18" + (500).to_bytes(4, "little") + bytes(500)
-"""A Zstandard frame that readers pass over."""
+"""A skippable Zstandard frame."""
 NOT_ONE_FRAME = "is not a single Zstandard frame"
 PATH = "files.1.path: String should match pattern"
 URL = "files.1.url: not a file of a dataset on the hub"

@@ -1,4 +1,4 @@
-"""Forged logs: of other training runs, of no training, and curves that were drawn by hand."""
+"""Forged logs: of other training runs, of none, and with hand-drawn curves."""
 
 import json
 from collections.abc import Callable
@@ -14,7 +14,7 @@ LOG = "training/s0.jsonl.zst"
 
 
 def start(seed: int = 0, **changes: Any) -> Callable[[Copy], None]:
-    """Changes a log's first line."""
+    """Change a log's first line."""
     return lambda copy: copy.log(lambda lines: lines[0].update(changes), seed)
 
 
@@ -27,18 +27,18 @@ def updates(lines: list[Line]) -> list[Line]:
 
 
 def validation(**changes: Any) -> Callable[[Copy], None]:
-    """Changes the fourth validation."""
+    """Change the fourth validation."""
     return lambda copy: copy.log(lambda lines: validations(lines)[3].update(changes))
 
 
 def update(**changes: Any) -> Callable[[Copy], None]:
-    """Changes the fourth update; `/` in names is written as two underscores."""
+    """Change the fourth update; two underscores in names stand for `/`."""
     named = {name.replace("__", "/"): value for name, value in changes.items()}
     return lambda copy: copy.log(lambda lines: updates(lines)[3].update(named))
 
 
 def smoothed(copy: Copy) -> None:
-    """A moving mean over the success of the validations, with the intervals of whole counts."""
+    """Smooth the validations' success with a moving mean, with the intervals of whole counts."""
 
     def change(lines: list[Line]) -> None:
         points = validations(lines)
@@ -53,7 +53,7 @@ def smoothed(copy: Copy) -> None:
 
 
 def raised(copy: Copy) -> None:
-    """One bad validation is lifted to the one before it; its interval stays."""
+    """Raise one bad validation to the level of the previous one, but keep its interval."""
 
     def change(lines: list[Line]) -> None:
         points = validations(lines)
@@ -81,7 +81,7 @@ def swapped(copy: Copy) -> None:
 
 
 def copied(copy: Copy) -> None:
-    """The better seed's log stands for the other one, too."""
+    """Use the better seed's log for the other one as well."""
     lines = [json.loads(line) for line in copy.read(LOG).splitlines()]
     lines[0]["seed"] = lines[0]["configuration"]["seed"] = 1
     for line in lines[1:]:
@@ -90,7 +90,7 @@ def copied(copy: Copy) -> None:
 
 
 def far(copy: Copy) -> None:
-    """No validation solves anything, and the checkpoint does."""
+    """No validation solves anything, but the checkpoint does."""
 
     def change(lines: list[Line]) -> None:
         for line in validations(lines):
@@ -120,7 +120,7 @@ def missing(copy: Copy) -> None:
 
 
 def text(old: bytes, new: bytes) -> Callable[[Copy], None]:
-    """Changes the first occurrence of something in the log's text."""
+    """Replace the first occurrence of a text in the log."""
 
     def change(copy: Copy) -> None:
         content = copy.read(LOG)
@@ -131,7 +131,7 @@ def text(old: bytes, new: bytes) -> Callable[[Copy], None]:
 
 
 def named(path: str) -> Callable[[Copy], None]:
-    """Names a file as the first log."""
+    """List a file as the first log."""
     return lambda copy: copy.about(lambda a: a["checkpoints"][0].update(training_log=path))
 
 

@@ -1,4 +1,4 @@
-"""Forged models: weights that nobody can name, that are others', or that answer for others."""
+"""Forged models: weights that cannot be identified, that are others', or did not play the run."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ COMMIT = "0123456789" * 4
 
 
 def model(number: int = 0, **changes: Any) -> Callable[[Copy], None]:
-    """Names another model for a checkpoint, in `submission.json` and in its run."""
+    """Name another model for a checkpoint, in `submission.json` and in its run."""
 
     def change(copy: Copy) -> None:
         def rename(about: Json) -> None:
@@ -29,7 +29,7 @@ def random_engine(run: Json) -> None:
 
 
 def both(*changes: Callable[[Copy], object]) -> Callable[[Copy], None]:
-    """Makes several changes."""
+    """Apply several changes."""
 
     def change(copy: Copy) -> None:
         for one in changes:
@@ -47,7 +47,7 @@ def about(**changes: Any) -> Callable[[Copy], None]:
 
 
 def edited(change: Callable[[Json], None]) -> Callable[[Copy], None]:
-    """Changes `submission.json`."""
+    """Change `submission.json`."""
     return lambda copy: copy.about(change)
 
 
@@ -60,7 +60,7 @@ def kind(kind: str, **changes: Any) -> Callable[[Copy], None]:
 
 
 def noted_hash(number: int, sha256: str) -> Callable[[Copy], None]:
-    """Notes a hash of files in a run, beside the commit."""
+    """Add a hash of files to a run, next to the commit."""
     return lambda copy: copy.manifest(
         lambda run: run["model"].update(sha256=sha256), f"runs/r{number}"
     )

@@ -1,4 +1,4 @@
-"""Forged logs whose lines contradict each other: batches, tokens, time, and where they begin."""
+"""Forged logs with inconsistent lines: batches, tokens, time, and where they start."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ from tests.support.submissions.small import Copy
 
 
 def dynamic(**numbers: float) -> Callable[[Copy], None]:
-    """Says that batches were drawn until enough groups differed, three at most."""
+    """Claim that batches were sampled until enough groups differed, at most three."""
 
     def change(lines: Lines) -> None:
         lines[0]["configuration"]["sampling"]["dynamic"] = {"tries": 3}
@@ -23,13 +23,13 @@ def dynamic(**numbers: float) -> Callable[[Copy], None]:
 
 
 def padded(lines: Lines) -> None:
-    """Another run's numbers, and many of a task that is not there."""
+    """Add another run's numbers, and many for a task that does not exist."""
     for line in updates(lines):
         line |= {f"rollout/turns@x{number}": line["update"] + number / 7 for number in range(20)}
 
 
 def from_nothing(copy: Copy) -> None:
-    """The init of one seed solves nothing: whoever falls to nothing has not collapsed."""
+    """The init of one seed solves nothing, so that a fall to nothing is no collapse."""
 
     def change(lines: Lines) -> None:
         none = wilson(0, EPISODES)
@@ -40,7 +40,7 @@ def from_nothing(copy: Copy) -> None:
 
 
 def numbers(**changes: Any) -> Callable[[Copy], None]:
-    """Changes the fourth update of both logs' first one, which plays 4 turns an episode."""
+    """Change the fourth update of both logs, whose first one plays 4 turns per episode."""
     return update(**{"rollout__turns": 4.0, "tokens__prompt": 40_000, **changes})
 
 

@@ -1,4 +1,4 @@
-"""Forged records: everything that they say follows from a world, or from each other."""
+"""Forged records: all of their content follows from the task or from other parts."""
 
 import copy
 from typing import Any
@@ -73,7 +73,7 @@ def win_called_error(copy: Copy) -> None:
 
 
 def failures_called_errors(copy: Copy) -> None:
-    """As an evaluation records episodes that a server did not answer; the summary fits."""
+    """As an evaluation records episodes that a server did not answer, with a matching summary."""
 
     def change(records: list[Json]) -> None:
         for record in records:
@@ -107,17 +107,17 @@ def other_word(copy: Copy) -> None:
 
 
 def turn(**changes: Any) -> Any:
-    """Changes the second turn of the first record."""
+    """Change the second turn of the first record."""
     return lambda copy: copy.records(lambda records: records[0]["turns"][1].update(changes))
 
 
 def record(**changes: Any) -> Any:
-    """Changes the first record."""
+    """Change the first record."""
     return lambda copy: copy.records(lambda records: records[0].update(changes))
 
 
 def every_turn(**changes: Any) -> Any:
-    """Changes all turns."""
+    """Change all turns."""
 
     def change(records: list[Json]) -> None:
         for turn in (turn for record in records for turn in record["turns"]):
@@ -127,7 +127,7 @@ def every_turn(**changes: Any) -> Any:
 
 
 def one_token(copy: Copy) -> None:
-    """Every answer is one token long, and certain."""
+    """Every answer is one token long, with probability 1."""
     every_turn(response_tokens=1, log_prob=0.0)(copy)
 
 
@@ -145,7 +145,7 @@ def certain(copy: Copy) -> None:
 
 
 def text(old: bytes, new: bytes) -> Any:
-    """Changes the first occurrence of something in the file's text."""
+    """Replace the first occurrence of a text in the file."""
 
     def change(copy: Copy) -> None:
         content = copy.read(RECORDS)

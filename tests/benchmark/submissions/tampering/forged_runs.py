@@ -1,4 +1,4 @@
-"""Forged runs: another protocol, a part of one, panels twice, an edited summary."""
+"""Forged runs: another protocol, an incomplete one, duplicate panels, an edited summary."""
 
 import json
 from typing import Any
@@ -12,12 +12,12 @@ SUMMARY = "runs/r0/summary.json"
 
 
 def panel(**changes: Any) -> Any:
-    """Changes the protocol; fingerprint and overrides are restated."""
+    """Change the protocol, and update fingerprint and overrides."""
     return lambda copy: copy.panel(**changes)
 
 
 def sampling(**changes: Any) -> Any:
-    """Changes how tokens are drawn."""
+    """Change the sampling settings."""
     return lambda copy: copy.manifest(lambda run: run["panels"][0]["sampling"].update(changes))
 
 
@@ -30,7 +30,7 @@ def hidden_override(copy: Copy) -> None:
 
 
 def run(restate: bool = True, **changes: Any) -> Any:
-    """Changes other fields of `run.json`."""
+    """Change other fields of `run.json`."""
     return lambda copy: copy.manifest(lambda fields: fields.update(changes), restate=restate)
 
 

@@ -1,4 +1,4 @@
-"""Forged texts: `submission.json` that breaks its schema, or that does not look like what it is."""
+"""Forged texts: a `submission.json` that violates its schema, or looks like something else."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ AUTHOR = "submission.json, authors: "
 
 
 def about(**changes: Any) -> Callable[[Copy], None]:
-    """Changes fields of `submission.json`."""
+    """Change fields of `submission.json`."""
     return lambda copy: copy.about(lambda fields: fields.update(changes))
 
 
@@ -33,7 +33,7 @@ def without(field: str) -> Callable[[Copy], None]:
 
 
 def text(old: str, new: str) -> Callable[[Copy], None]:
-    """Changes the file's text."""
+    """Change the file's text."""
 
     def change(copy: Copy) -> None:
         file = copy.folder / ABOUT

@@ -1,4 +1,4 @@
-"""Forged trainings: the logs of all seeds are changed alike, so that they agree with each other."""
+"""Forged training runs: all seeds' logs are changed alike, so that they are consistent."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ Lines = list[Line]
 
 
 def logs(change: Callable[[Lines], Lines | None]) -> Callable[[Copy], None]:
-    """Changes both logs."""
+    """Change both logs."""
 
     def both(copy: Copy) -> None:
         for seed in (0, 1):
@@ -24,17 +24,17 @@ def logs(change: Callable[[Lines], Lines | None]) -> Callable[[Copy], None]:
 
 
 def start(**changes: Any) -> Callable[[Copy], None]:
-    """Changes the first lines."""
+    """Change the first lines."""
     return logs(lambda lines: lines[0].update(changes))
 
 
 def configured(**changes: Any) -> Callable[[Copy], None]:
-    """Adds to the configurations."""
+    """Add to the configurations."""
     return logs(lambda lines: lines[0]["configuration"].update(changes))
 
 
 def validation(**changes: Any) -> Callable[[Copy], None]:
-    """Changes all validations."""
+    """Change all validations."""
 
     def change(lines: Lines) -> None:
         for line in validations(lines):
@@ -44,7 +44,7 @@ def validation(**changes: Any) -> Callable[[Copy], None]:
 
 
 def kept(keep: Callable[[Line], bool], every: int | None = 1) -> Callable[[Copy], None]:
-    """Leaves lines out of logs of this project's trainer: 20 updates, validated so often."""
+    """Remove lines from logs of this project's trainer: 20 updates, validated at this interval."""
 
     def change(lines: Lines) -> Lines:
         trainer_line(lines[0], updates=20, every=every)
@@ -54,7 +54,7 @@ def kept(keep: Callable[[Line], bool], every: int | None = 1) -> Callable[[Copy]
 
 
 def episodes(count: int, solved: int | None = None) -> Callable[[Copy], None]:
-    """Validates on another number of episodes."""
+    """Validate on another number of episodes."""
 
     def change(lines: Lines) -> None:
         for line in validations(lines):
@@ -68,14 +68,14 @@ def episodes(count: int, solved: int | None = None) -> Callable[[Copy], None]:
 
 
 def silent(lines: Lines) -> None:
-    """Leaves all numbers out of the updates."""
+    """Remove all numbers from the updates."""
     for line in updates(lines):
         for name in [name for name in line if "/" in name]:
             del line[name]
 
 
 def first_panel(lines: Lines) -> Lines:
-    """A custom panel stands before the real one: stability would be computed from it."""
+    """A custom panel precedes the real one, so that stability would be computed from it."""
     own = [{**line, "panel": "own", "fingerprint": "1" * 64} for line in validations(lines)]
     twins = {line["update"]: line for line in own}
     made: Lines = []

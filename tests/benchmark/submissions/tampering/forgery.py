@@ -1,4 +1,4 @@
-"""What a forgery is."""
+"""Definition of a forgery."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from tests.support.submissions.small import Copy
 
 @dataclass(frozen=True, slots=True)
 class Forgery:
-    """One way to cheat, and what the check says to it.
+    """One way to cheat, and the check's message about it.
 
     Attributes:
-        name: What is done.
-        base: What it is done to.
-        change: Does it.
-        message: Part of one of the findings, with the place where it is: `file, field: problem`.
+        name: Description of the change.
+        base: The submission to change.
+        change: Makes the change.
+        message: Part of one of the findings, with its place: `file, field: problem`.
     """
 
     name: str

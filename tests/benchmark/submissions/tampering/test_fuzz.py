@@ -1,7 +1,7 @@
-"""Damaged submissions: rejected with a message, or accepted with all that is shown unchanged.
+"""Damaged submissions are rejected with a message, or accepted with unchanged results.
 
 `tests/benchmarks/scripts/submit_fuzz.py` does the same ten thousand times, to more kinds of
-submissions, and counts.
+submissions, and counts the outcomes.
 """
 
 import json
@@ -34,7 +34,7 @@ JSON = st.recursive(
 
 
 def damage_and_check(base: Path, untouched: dict[str, Any], number: int) -> None:
-    """Damage a submission somehow; what is accepted must show what the untouched one does."""
+    """Damage a submission at random; if accepted, it must establish the same as the original."""
     with tempfile.TemporaryDirectory() as folder:
         copy = copied(base, Path(folder))
         done = mutate(copy, random.Random(number))

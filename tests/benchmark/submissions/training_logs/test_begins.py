@@ -1,4 +1,4 @@
-"""Where a log begins, beside what others say of its init."""
+"""Compares the start of a log with other logs and entries of the same init."""
 
 import json
 from dataclasses import replace
@@ -50,7 +50,7 @@ def point_of(run: ReadRun, log: TrainingLog | None = None) -> ReadCheckpoint:
 
 
 def starts(*points: ReadCheckpoint) -> tuple[KnownStart, ...]:
-    # Of an entry, only its name and its checkpoints are read.
+    # From an entry, only its name and its checkpoints are read.
     return known_starts(Entry(Path("entry"), None, points))  # type: ignore[arg-type]
 
 
@@ -95,13 +95,13 @@ def test_starts_of_several_engines_and_inits_are_all_kept() -> None:
         (INIT, BF16),
     ]
     assert len(problems(GREEDY, log_of(GREEDY, 90), known)) == 1
-    # Of engines that do not compute alike, nobody knows more than draws do.
+    # If engines compute differently, only the sampling variation is known.
     assert not problems(GREEDY, log_of(GREEDY, 90, engine=BF16), known)
     assert len(problems(GREEDY, log_of(GREEDY, 20, engine=BF16), known)) == 1
 
 
 def test_one_odd_entry_does_not_decide_what_an_init_solves() -> None:
-    """Draws are taken together: ten at 30%, and one at 60%."""
+    """Runs are pooled: ten at 30%, and one at 60%."""
     run = run_of(DRAWN, INIT, 77)
     others = starts(point_of(run, log_of(DRAWN, 77)))
     known = tuple(replace(others[0], said_by=f"e{number}") for number in range(10))

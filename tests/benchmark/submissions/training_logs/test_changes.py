@@ -72,7 +72,7 @@ def test_little_says_nothing() -> None:
     assert alike_changes(few, few) is None
     none = Changes.of([])
     assert alike_changes(none, none) is None
-    # Four numbers that move, and one that never does.
+    # Four numbers that vary, and one that never does.
     still = [{**{name: row[name] for name in NAMES[:4]}, "still": 1.0} for row in drawn(0)]
     assert alike_changes(Changes.of(still), Changes.of(still)) is None
 

@@ -1,4 +1,4 @@
-"""Validations that two logs have in common."""
+"""Validations that are equal in two logs."""
 
 import json
 import time
@@ -25,7 +25,7 @@ from tests.support.training.logs import start_line, validation_line
 
 
 def validations(*solved: int, turns: float = 7.0) -> Validations:
-    """After updates 0, 1, 2 and so on, with so many of 256 solved."""
+    """Validations after updates 0, 1, 2 and so on, with these numbers of 256 solved."""
     lines = [start_line()]
     lines += [validation_line(n, count, turns=turns) for n, count in enumerate(solved)]
     content = "".join(json.dumps(line) + "\n" for line in lines).encode()
@@ -38,11 +38,12 @@ def validations(*solved: int, turns: float = 7.0) -> Validations:
         ((100, 110, 120, 130), (100, 110, 120, 130), 3),
         ((100, 110, 120, 130), (100, 110, 120, 131), 2),
         ((100, 110, 120, 130), (100, 110, 121, 131), 0),
-        # Nothing is solved, or nothing was learned: there is nothing to differ in.
+        # Nothing is solved, or nothing was learned, so logs cannot differ.
         ((100, 0, 0, 0), (100, 0, 0, 0), 0),
         ((100, 100, 100, 100), (100, 100, 100, 100), 0),
         ((100, 100, 110, 120), (100, 100, 110, 120), 2),
-        # The init's is no evidence, as it is everybody's; a changed one hides nothing.
+        # The init's validation is the same for everybody and thus no evidence; changing it hides
+        # nothing.
         ((100, 110, 120, 130), (99, 110, 120, 130), 3),
     ],
 )
@@ -59,7 +60,7 @@ def test_digits_that_nobody_sees_make_no_difference() -> None:
 
 
 def test_numbers_that_can_be_anything_make_no_difference() -> None:
-    """A score has any digits, and a share of many turns differs by one turn; -0.0 is 0."""
+    """A score has any digits, a share of many turns differs by one turn, and -0.0 equals 0."""
     one = validations(100, 0, 110, 120)
     lines = [start_line()]
     for update, count in enumerate((100, 0, 110, 120)):
@@ -73,7 +74,7 @@ def test_numbers_that_can_be_anything_make_no_difference() -> None:
 
 
 def update(*numbers: tuple[int, int]) -> Hashes:
-    """Hashes of numbers, each with its name."""
+    """Hashes of numbers with their names."""
     return np.array([(name << 48) | value for name, value in numbers], np.int64)
 
 
@@ -84,7 +85,7 @@ logs = st.lists(numbers.map(lambda each: update(*each)), max_size=5)
 
 
 def one_by_one(mine: Sequence[Hashes], theirs: Hashes) -> int:
-    """What `equal_updates` says, by sets."""
+    """A reference for `equal_updates`, by sets."""
     known, there = {int(each) >> 48 for each in theirs}, set(theirs.tolist())
     measured = [[each for each in line.tolist() if each >> 48 in known] for line in mine]
     equal = sum(
@@ -102,7 +103,7 @@ def test_updates_are_compared_by_what_both_logs_measure(
 
 
 def test_many_updates_are_compared_at_once() -> None:
-    """Of each by itself, a log of 32 MiB took more than an hour for every other one."""
+    """One at a time, a log of 32 MiB took more than an hour per compared log."""
     mine = [update(*((name, number) for name in range(1, 6))) for number in range(50_000)]
     theirs = [each + 100_000 for each in mine]
     began = time.process_time()

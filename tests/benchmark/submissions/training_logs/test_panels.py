@@ -1,4 +1,4 @@
-"""Which panel of a log was evaluated: by its fingerprint, or as the configuration plays it."""
+"""Finds a log's validations of the evaluated panel, by fingerprint or by configuration."""
 
 import json
 import time
@@ -35,7 +35,7 @@ MANY = make_protocol(episodes=256)
 
 
 def point_of(protocol: PanelProtocol, solved: int = 2) -> ReadCheckpoint:
-    """A checkpoint that solves so many of a protocol's episodes."""
+    """A checkpoint that solves this number of a protocol's episodes."""
     manifest = make_manifest(protocol)
     records = [
         make_record(f"e{number}", number < solved, repeat=repeat)
@@ -62,7 +62,7 @@ def log_of(
 
 
 def log_over(*solved: int, **start: Any) -> TrainingLog:
-    """Validations of 256 episodes after updates 0, 1, 2 and so on, with so many solved."""
+    """Validations of 256 episodes after updates 0, 1, 2 and so on, with these numbers solved."""
     lines = [start_line(fingerprint=joint_fingerprint([MANY.fingerprint]), **start)]
     lines += [
         validation_line(number, count, 256, fingerprint=MANY.fingerprint)
@@ -84,7 +84,7 @@ def played_by(engine: dict[str, str], point: ReadCheckpoint) -> ReadCheckpoint:
 
 
 def test_the_inits_validation_is_no_agreement_where_others_follow() -> None:
-    """A training that ended at nothing cannot show weights that solve half."""
+    """A training run that ended at nothing cannot produce weights that solve half."""
     fallen, only = log_over(128, 20, 0), log_over(128)
     found = [finding.problem for finding in check_panels(half(), fallen)]
     assert "no validation of sokoban/builtin is near the 50.0% of the checkpoint" in found
@@ -94,13 +94,13 @@ def test_the_inits_validation_is_no_agreement_where_others_follow() -> None:
 @pytest.mark.parametrize(
     ("logs", "accepted"),
     [
-        # Both near their last validation, or both near that after update 1.
+        # Both match their last validation, or both match the one after update 1.
         ([(0, 20, 128), (0, 30, 60, 128)], True),
         ([(0, 128, 0), (0, 128, 20)], True),
-        # One near update 1 alone, the other near update 2: the best of each.
+        # One matches update 1 only, the other update 2: the best of each.
         ([(0, 128, 0), (0, 20, 128)], False),
         ([(0, 128, 0, 0), (0, 0, 128, 0)], False),
-        # What `check_panels` objects to is not said twice.
+        # An objection of `check_panels` is not repeated.
         ([(128, 0, 0), (0, 0, 128)], True),
     ],
 )
@@ -115,7 +115,7 @@ def test_seeds_show_their_last_weights_or_those_after_one_update(
 
 @pytest.mark.parametrize("solved", [(0, 128, 0), (128, 0, 128, 20)])
 def test_a_single_seed_shows_its_last_weights(solved: tuple[int, ...]) -> None:
-    """Nobody can tell which update was chosen beforehand."""
+    """Nobody can tell which update was chosen in advance."""
     (found,) = check_choice([(half(), log_over(*solved))])
     assert (found.problem, found.fix) == (
         "do not match the log's last validation",
@@ -130,7 +130,7 @@ def test_a_single_seed_shows_its_last_weights(solved: tuple[int, ...]) -> None:
 def test_seeds_that_are_all_a_little_better_are_not_those_of_their_logs(
     gap: int, seeds: int, accepted: bool
 ) -> None:
-    """Each alone can be by chance: 20 of 256 episodes are 7.8 points."""
+    """Each alone can happen by chance: 20 of 256 episodes are 7.8 points."""
     trained = [(half(), log_over(0, 20, 128 - gap)) for _ in range(seeds)]
     assert [problem for point, log in trained for problem in problems(point, log)] == []
     found = [each.problem for each in check_choice(trained)]
@@ -139,7 +139,7 @@ def test_seeds_that_are_all_a_little_better_are_not_those_of_their_logs(
 
 
 def test_a_choice_among_many_validations_takes_time_for_each_once() -> None:
-    """A log of 32 MiB has 100,000; every choice looked at all of them, for minutes."""
+    """A log of 32 MiB has 100,000; checking all of them for every choice took minutes."""
     trained = [(half(), log_over(0, *[148] * 12_000)) for _ in range(5)]
     began = time.process_time()
     (found,) = check_choice(trained)
@@ -148,7 +148,7 @@ def test_a_choice_among_many_validations_takes_time_for_each_once() -> None:
 
 
 def test_last_weights_that_were_never_validated_are_compared_with_nothing() -> None:
-    """A run that diverged or learned nothing stops between two validations, as a collapse."""
+    """A run that diverges or learns nothing stops between two validations, like a collapse."""
     configuration = {"optimization": {"updates": 60}, "validation": {"every": 20}}
     panel = joint_fingerprint([MANY.fingerprint])
     lines = [start_line(configuration=configuration, fingerprint=panel)]
@@ -170,7 +170,7 @@ def test_last_weights_that_were_never_validated_are_compared_with_nothing() -> N
 
 @pytest.mark.parametrize(("errors", "accepted"), [(12, True), (0, False)])
 def test_errors_of_the_evaluation_may_be_what_is_missing(errors: int, accepted: bool) -> None:
-    """They count as failures; the validation need not have had them."""
+    """They count as failures, which the validation need not have had."""
     manifest = make_manifest(MANY)
     records = [make_record(f"e{number}", number < 116) for number in range(256 - errors)]
     records += [
@@ -220,7 +220,7 @@ def test_the_same_protocol() -> None:
 
 
 def test_one_play_of_what_was_evaluated_in_eight() -> None:
-    """This project's trainer plays every episode once, whatever is standard."""
+    """This project's trainer plays every episode once, whatever the standard number."""
     once = replace(SAMPLED, repeats=1)
     tie = matched_panels(point_of(SAMPLED), log_of(once))["builtin"]
     assert (tie.protocol, tie.comparable) == (once, True)
@@ -229,7 +229,7 @@ def test_one_play_of_what_was_evaluated_in_eight() -> None:
 
 
 def test_sampled_validations_of_what_was_evaluated_greedily() -> None:
-    """As in the paper's scale: another protocol, with other success, of the same panel."""
+    """As in the paper's scale: another protocol for the same panel, with another success rate."""
     chosen = {"every": 5, "temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_tokens": None}
     greedy = make_protocol()
     validated = replace(SAMPLED, repeats=1)
@@ -272,7 +272,7 @@ def test_variables_of_the_chat_template_are_named_as_the_reason() -> None:
 
 @pytest.mark.parametrize("task", ["sokoban", "sokoban+own"])
 def test_a_second_panel_must_have_been_played_too(task: str) -> None:
-    """The trainer validates one panel of each task; invented ones would hide equal logs."""
+    """The trainer validates one panel per task; invented ones would hide equal logs."""
     protocol = make_protocol()
     tied = validation_line(0, 2, 4, fingerprint=protocol.fingerprint)
     own = validation_line(0, 9, 9, panel="own", turns=99.0)
@@ -298,7 +298,7 @@ def test_a_second_panel_must_have_been_played_too(task: str) -> None:
 def test_a_mixture_is_validated_on_one_panel_of_each_task(
     panels: tuple[str, ...], said: list[str]
 ) -> None:
-    """Who cuts out the task that collapsed has another mean, from which stability is computed."""
+    """Removing the task that collapsed changes the mean from which stability is computed."""
     protocols = [make_protocol(task, f"p{number}") for number, task in enumerate(panels)]
     runs = []
     for protocol in protocols:
@@ -338,7 +338,7 @@ def test_training_has_the_settings_of_its_validations(sandbox: str) -> None:
 
 
 def test_the_panel_of_the_configuration() -> None:
-    """A panel that the author has chosen would choose what counts as a collapse."""
+    """Choosing the panel would let authors choose what counts as a collapse."""
     protocol = make_protocol()
     for chosen in (None, {"panel": None}, {"panel": "builtin"}):
         assert problems(point_of(protocol), log_of(protocol, chosen)) == []
@@ -365,7 +365,7 @@ def test_another_number_of_episodes() -> None:
 
 def test_two_draws_of_one_rate_lie_farther_apart_than_one_from_its_rate() -> None:
     (line,) = log_over(128).validations
-    # Rates of 50 and 66% differ by 3.66 standard errors of two draws, and by 5.1 of one.
+    # Rates of 50 and 66% differ by 3.66 standard errors of two samples, and by 5.1 of one.
     assert agrees(0.66, line, repeatable=False, drawn=256)
     assert not agrees(0.66, line, repeatable=False)
     assert not agrees(0.69, line, repeatable=False, drawn=256)

@@ -1,4 +1,4 @@
-"""Rollouts that fall where validations do not are named for reviewers."""
+"""Rollouts that fall while validations do not are reported to reviewers."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ SOLVED = [0.2, 0.4, 0.6, 0.8, 0.8, 0.8, 0.8, 0.8, 0.4, 0.4, 0.4, 0.4, 0.4]
 
 
 def log_of(rollouts: list[float], validations: list[int]) -> TrainingLog:
-    """A log that validates every third update, of which so many of 256 are solved."""
+    """A log that validates every third update, with these numbers of 256 solved."""
     lines: list[Line] = [start_line(), validation_line(0, 64)]
     for update, success in enumerate(rollouts, 1):
         lines.append(update_line(update, {"rollout/success": success}))

@@ -1,4 +1,4 @@
-"""Whole logs are taken as they are written; short ones and such with holes are seen."""
+"""Complete logs are accepted as written; shortened ones and those with gaps are detected."""
 
 import copy
 import json
@@ -38,7 +38,7 @@ def log_of(lines: list[Line]) -> TrainingLog:
 
 
 def lines_until(lines: list[Line], last: int) -> list[Line]:
-    """The lines of a log up to an update, to be changed."""
+    """A copy of a log's lines up to an update."""
     return copy.deepcopy([line for line in lines if line.get("update", 0) <= last])
 
 
@@ -55,12 +55,12 @@ def problems(log: TrainingLog) -> list[str]:
 
 
 def exact(update: int, **changes: Any) -> Line:
-    """A validation with shares that turns can have."""
+    """A validation with shares that are possible for turns."""
     return validation_line(update, format_ok=1.0, action_ok=1.0, **changes)
 
 
 def trained(last: int, every: int | None, validated: set[int], updates: int = 20) -> TrainingLog:
-    """A run of this project's trainer: how far it came, and where it was validated."""
+    """A run of this project's trainer, with its last update and its validated updates."""
     lines = [trainer_line(start_line(), updates, every)]
     for number in range(last + 1):
         lines += [measured_line(number, {"policy/entropy": 0.1})] if number else []
@@ -101,7 +101,7 @@ def test_a_run_that_was_stopped_for_its_collapse() -> None:
 
 
 def test_a_run_that_was_stopped_between_two_validations() -> None:
-    """Returns in a group have hardly any spread for ten updates after the first ten."""
+    """The spread of returns within groups is nearly 0 for ten updates after the first ten."""
     lines = [trainer_line(start_line(), 30, 50), exact(0)]
     for number in range(1, 21):
         lines.append(measured_line(number, {"rollout/group_std": 1.0 if number <= 10 else 0.05}))
@@ -116,7 +116,7 @@ def test_a_run_that_was_stopped_between_two_validations() -> None:
 def test_a_run_that_was_stopped_for_its_critic(
     skipped: int, loss: float | None, ended: bool
 ) -> None:
-    """Its policy makes all its steps; the limit is 8 steps in a row, over two updates."""
+    """Its policy takes all its steps; the limit is 8 consecutive steps, over two updates."""
     start = trainer_line(start_line(), 20, None)
     start["configuration"]["optimization"]["max_skipped"] = 8
     start["configuration"]["advantage"] = {"name": "gae"}
@@ -125,7 +125,7 @@ def test_a_run_that_was_stopped_for_its_critic(
     lines += [measured_line(number, critic) for number in (2, 3)]
     assert (early_stop(log_of(lines)) is not None) == ended
     assert bool(problems(log_of(lines))) == (not ended)
-    # Without a critic the number is nothing that a trainer has written.
+    # Without a critic, no trainer would have written this number.
     start["configuration"]["advantage"] = {"name": "grpo"}
     assert early_stop(log_of(lines)) is None
 
@@ -156,7 +156,7 @@ def test_the_last_validation_stands_at_the_end_where_the_interval_does_not() -> 
 
 
 def test_a_run_that_is_longer_than_its_configuration_is_refused() -> None:
-    """Whatever was validated after the stated end, or not, would be a choice."""
+    """Validations after the stated end, or their absence, would be a choice."""
     for validated in ({0, 7, 14, 20, 21, 28, 30}, {0, 30}, {0, 20}):
         (problem,) = problems(trained(30, 7, validated))
         assert "ends at update 30, but the configuration says 20" in problem
@@ -177,7 +177,7 @@ def test_every_panel_must_have_all_validations() -> None:
 
 
 def test_a_log_that_does_not_say_how_long_it_is_could_be_cut_anywhere() -> None:
-    """Without these words nobody sees that the collapse is missing."""
+    """Without these settings nobody notices that the collapse is missing."""
     cut = lines_until(COLLAPSED, 3)
     for name in ("optimization", "validation"):
         del cut[0]["configuration"][name]
@@ -207,7 +207,7 @@ def test_what_is_no_configuration_of_this_trainer_is_nobody_s(configuration: Lin
 def test_validations_are_due_where_the_trainer_makes_them(
     updates: int, every: int, last: int
 ) -> None:
-    """The trainer validates before the first update, after every so many, and after the last."""
+    """The trainer validates before the first update, at a fixed interval, and after the last."""
     last = min(last, updates)
     made = {0} | {n for n in range(1, last + 1) if n == updates or n % every == 0}
     assert UpdateSchedule(updates, every).due(last) == made
@@ -230,7 +230,7 @@ def test_updates_with_few_numbers_are_not_compared() -> None:
 
 def test_most_equal_updates_are_a_copy() -> None:
     mine = [np.arange(start, start + 5) for start in (0, 10, 20, 30)]
-    # Of three updates four of five numbers.
+    # In three updates, four of five numbers.
     assert equal_updates(mine, np.array([0, 1, 2, 3, 10, 11, 12, 14, 21, 22, 23, 24, 30])) == 3
     assert equal_updates(mine, np.array([0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 30, 31])) == 0
     assert equal_updates([], np.array([1])) == 0
