@@ -1,4 +1,4 @@
-"""Small boards of two panels, and submissions that are played once for all tests of this folder."""
+"""Small boards with two panels, and submissions played once for all tests of this folder."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +21,7 @@ Boards = Callable[..., Board]
 
 
 def first(count: int) -> Counts:
-    """The first episodes of 100 are solved, no others."""
+    """Solve only the first episodes of 100."""
     return (np.arange(100) < count).astype(np.int64)
 
 
@@ -35,7 +35,7 @@ def boards(tmp_path: Path) -> Boards:
 
 @pytest.fixture(scope="session")
 def content(submissions: Path) -> BoardContent:
-    """What is computed of them."""
+    """The content computed from the submissions."""
     built = build(submissions, INITS)
     assert built.refused == ()
     return built.content
@@ -45,5 +45,5 @@ def content(submissions: Path) -> BoardContent:
 def real(
     content: BoardContent, submissions: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Board, Path]:
-    """The board of them, and their folder."""
+    """The board of the submissions, and their folder."""
     return board_of(tmp_path_factory.mktemp("real"), content), submissions

@@ -1,4 +1,4 @@
-"""Calls as the page makes them, of a board with one entry."""
+"""Requests as the page sends them, for a board with one entry."""
 
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,11 @@ from tests.support.board_rows import board_content, board_of, board_row
 
 PREDICT = "/gradio_api/run/predict"
 BOARD, LINK, SLOW, LOAD = 0, 20, 21, 22
-"""Events by their numbers: the board's controls, a link, what takes long, and opening the page."""
+"""Numbers of events: the board's controls, a link, slow contents, and opening the page."""
 SHOWN: list[Any] = ["v1", "tab=board&protocol=v1&panels=built-in", *[""] * 9]
-"""What the page reads when it loads: the protocol, and what each tab was drawn for."""
+"""Data sent when the page loads: the protocol, and the state for which each tab was drawn."""
 CHOSEN: list[Any] = [SHOWN[0], "built-in", "", *SHOWN[1:]]
-"""What a link reads: also the task and the track that are chosen."""
+"""Data sent by a link, including the selected task and track."""
 CONTROLS: list[Any] = [
     "v1", "built-in", "good", "success", [], [], [], [], "any", list(USUAL), False, "",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a page says, without its elements."""
+"""The text of a page, without its elements."""
 
 import html
 import re

@@ -1,4 +1,4 @@
-"""What the page tells people to type: commands that exist, and a file that is accepted."""
+"""Texts that the page tells people to type: existing commands, and a file that is accepted."""
 
 import re
 import shlex
@@ -37,7 +37,7 @@ def test_the_commands_are_understood() -> None:
     assert len(prepare.training_log) == len(evaluations) == 2
     assert prepare.out == check.folder
     assert check.base == "origin/main"
-    # What is evaluated is the last checkpoint, beside the log that is sent.
+    # The evaluated checkpoint is the last one, next to the log that is submitted.
     assert [str(Path(each.model).parent) for each in evaluations] == [
         str(log) for log in prepare.training_log
     ]
@@ -45,7 +45,7 @@ def test_the_commands_are_understood() -> None:
 
 
 def test_about_is_explained_as_in_the_rules() -> None:
-    # No language: the colors that gradio gives to YAML are too pale to be read.
+    # No language, because Gradio's colors for YAML are too pale to read.
     *_, own = blocks(TEXT)
     assert yaml.safe_load(own) == yaml.safe_load(blocks(README, "yaml")[0])
     assert "not `best/`" in TEXT

@@ -1,4 +1,4 @@
-"""Between classes and what files hold."""
+"""Converts between dataclasses and the contents of Arrow files."""
 
 import json
 import math

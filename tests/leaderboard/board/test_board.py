@@ -1,4 +1,4 @@
-"""The board as an app reads it."""
+"""The board as the app reads it."""
 
 import subprocess
 import sys
@@ -103,7 +103,7 @@ def test_sets_of_panels() -> None:
 def test_two_protocols_are_two_tables(tmp_path: Path) -> None:
     older = panel_facts(*PANELS[2][:4], 100, protocol="v0")
     new = board_row("20260102_new", {SOKOBAN: [first(40)]})
-    # One entry that was executed again under the new protocol, too.
+    # One of the entries is also replayed under the new protocol.
     old = [
         board_row(entry, {older: [first(count)]}, protocol="v0")
         for entry, count in (("20260101_old", 90), ("20260102_new", 80))

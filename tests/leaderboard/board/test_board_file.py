@@ -1,4 +1,4 @@
-"""The board's file: the same content gives the same bytes, and comes back as it was."""
+"""The board's file: equal content gives equal bytes, and survives a round trip."""
 
 import json
 import math
@@ -135,7 +135,7 @@ def test_a_board_from_before_halved_runs_does_not_know_them(tmp_path: Path) -> N
 
 
 def test_a_board_with_more_and_one_with_less_than_today_both_open(tmp_path: Path) -> None:
-    """A column that came later and a field that came later, from both sides."""
+    """Each side has a column and a field that the other does not know."""
     path = written(tmp_path, SMALL)
     table = pq.read_table(path)
     facts = json.loads(table.schema.metadata[KEY])

@@ -1,4 +1,4 @@
-"""An entry that breaks its check, its row or the board's files is refused, and only that one."""
+"""An entry that breaks its check, its row or the board's files is rejected, and no other one."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -141,7 +141,7 @@ def test_an_entry_is_on_the_track_of_its_logs(submissions: Path, tmp_path: Path)
 
 
 def test_a_seed_that_lost_half_at_the_end_is_named(submissions: Path, tmp_path: Path) -> None:
-    """The mean of three validations does not see the last one."""
+    """The mean of three validations hides the last one."""
     copy = copied(submissions / TRAINED, tmp_path)
     proven = Badges(replayed=True, stability="logs", init="fixed", rerun=False)
     before = make_row(read_accepted(copy.folder), proven, ())
@@ -182,7 +182,7 @@ def test_the_curves_are_those_of_the_logs(built: Built, submissions: Path) -> No
         assert success.steps == tuple(range(21))
         assert grad.values == tuple(point.log.series("policy/grad_norm"))
         assert (curves.panel, curves.last_step) == ("sokoban/builtin", 20)
-        assert curves.of("kl_init") is None  # these logs have the clipped mean alone
+        assert curves.of("kl_init") is None  # these logs have only the clipped mean
 
 
 @pytest.mark.slow
@@ -197,7 +197,7 @@ def test_an_app_reads_what_was_written(built: Built, tmp_path: Path) -> None:
     board = load(parquet)
     frame = table(board, default_view(board))
     assert list(frame.index) == [TRAINED, POLICY]
-    assert frame["rank"].tolist()[:1] == [1]  # the expert has none
+    assert frame["rank"].tolist()[:1] == [1]  # the expert has no log
     assert json.loads(in_json.read_bytes())["entries"][0]["id"] == POLICY
 
 
@@ -285,8 +285,8 @@ def test_no_submissions(folder: Path) -> None:
 def test_an_entry_of_an_older_protocol_stays_readable(
     built: Built, submissions: Path, folder: Path
 ) -> None:
-    """What is no longer accepted comes from the archive, and from nowhere else."""
-    # Here the same entry with another protocol; there it is the installed one that has changed.
+    """An entry that is no longer accepted comes from the archive, and from nowhere else."""
+    # Here the entry changes its protocol; in reality, the installed protocol changes.
     copy = copied(submissions / POLICY, folder)
     copy.panel(max_turns=99)
     assert build(folder, INITS, env_processes=1).archived == ()
@@ -297,13 +297,13 @@ def test_an_entry_of_an_older_protocol_stays_readable(
     assert (found.accepted, found.archived, found.refused) == ((), (POLICY,), ())
     assert [(row.protocol, row.id) for row in found.content.rows] == [("v0", POLICY)]
     assert [protocol.name for protocol in found.content.facts.protocols] == ["v1", "v0"]
-    # An archive of an archive has both protocols, under their names.
+    # An archive of an archive contains both protocols with their names.
     shutil.rmtree(folder / ARCHIVES)
     archive(found, folder, "v2")
     again = build(folder, INITS, env_processes=1)
     assert [protocol.name for protocol in again.content.facts.protocols] == ["v1", "v2", "v0"]
     assert again.content.rows == found.content.rows
-    # The folder must still be what was accepted then.
+    # The folder must still be the one that was accepted then.
     (copy.folder / "README.md").write_text("another one")
     changed = build(folder, INITS, env_processes=1)
     assert (len(changed.refused), changed.content.rows, changed.dropped) == (1, (), (POLICY,))
@@ -318,10 +318,10 @@ def test_an_entry_of_an_older_protocol_stays_readable(
 def test_an_entry_whose_files_have_another_shape_today_stays_readable(
     built: Built, submissions: Path, folder: Path
 ) -> None:
-    """Here the entry lacks a field that is asked for; there the field is new."""
+    """Here the entry lacks a required field; in reality, the field is new."""
     copy = copied(submissions / POLICY, folder)
     copy.manifest(lambda run: run.pop("created"))
-    # Nor does it say what has a default.
+    # It also omits fields with defaults.
     copy.about(lambda about: [file.pop("url", None) for file in about["files"]])
     old = replace_row(built, row_of(built, POLICY), digest(copy))
     archive(old, folder, "v0")
@@ -343,7 +343,7 @@ def replace_row(built: Built, row: FullRow, submission_sha256: str) -> Built:
 
 @pytest.fixture(scope="module")
 def three_tables(submissions: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The expert under each protocol."""
+    """The expert's entry under each protocol."""
     root = tmp_path_factory.mktemp("three-tables")
     plans = {
         "a-thinking": Plan.of([KEY], SamplingOverrides(protocol=THINKING)),
@@ -359,13 +359,13 @@ def three_tables(submissions: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def archive(built: Built, submissions: Path, name: str) -> None:
-    """Keep a board as that of an older protocol."""
+    """Archive a board as that of an older protocol."""
     parquet, _ = write(built, submissions / ARCHIVES)
     parquet.rename(parquet.with_name(f"{name}.parquet"))
 
 
 def build_once(root: Path) -> Built:
-    """Images take long to draw: what held is not replayed again."""
+    """Rendering images takes long, so successful replays are not repeated."""
     replays = Replays(root / "replays.json")
     return build(root, INITS, env_processes=1, replays=replays)
 

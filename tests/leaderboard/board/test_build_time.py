@@ -1,4 +1,4 @@
-"""Builds of the board whose time is limited."""
+"""Builds of the board with a time limit."""
 
 import shutil
 import time
@@ -29,7 +29,7 @@ def test_a_build_without_time_left_is_published_and_the_next_one_continues(
     shutil.copytree(submissions / POLICY, folder / POLICY)
     file = tmp_path / "replays.json"
     assert build(folder, INITS, env_processes=1, replays=Replays(file)).accepted == (POLICY,)
-    # What held is shown without any time; the rest is left out, and makes no room for a copy.
+    # Cached successes need no time; the rest is left out, without letting a copy take its place.
     shutil.copytree(submissions / TRAINED, folder / TRAINED)
     shutil.copytree(folder / TRAINED, folder / "20260102_zeal")
     late = build(folder, INITS, env_processes=1, replays=Replays(file), replay_s=-1)
@@ -43,7 +43,7 @@ def test_a_build_without_time_left_is_published_and_the_next_one_continues(
     assert load(tmp_path / "board" / "leaderboard.parquet").facts.refused == late.refused
     again = build(folder, INITS, env_processes=1, replays=Replays(file))
     assert again.accepted == (POLICY, TRAINED)
-    # Nor is anything read when the time for that is over, too.
+    # Nothing is even read if the time for that is over as well.
     monkeypatch.setattr("leaderboard.board.build.GRACE_S", 0.0)
     nothing = build(folder, INITS, replays=Replays(file), replay_s=-1)
     assert nothing.accepted == ()
@@ -54,7 +54,7 @@ def test_a_build_without_time_left_is_published_and_the_next_one_continues(
 def test_slow_replays_come_last_where_time_is_limited(
     submissions: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first one is slow; a copy of it that is dated later is none the less a copy."""
+    """The first one is slow, but a copy of it with a later date still counts as a copy."""
     for entry in (POLICY, TRAINED):
         shutil.copytree(submissions / entry, folder / entry)
     shutil.copytree(folder / POLICY, folder / "20260102_zeal")

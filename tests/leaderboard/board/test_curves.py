@@ -1,4 +1,4 @@
-"""Curves: what is kept of long ones, and where a training collapsed."""
+"""Curves: thinning of long ones, and where a training run collapsed."""
 
 import math
 
@@ -24,7 +24,7 @@ def test_a_short_curve_stays() -> None:
 
 
 def test_peaks_and_gaps_stay() -> None:
-    # Between the ends: 1 5 2 | 3 9 4 | 0 7 6, of which the lowest and the highest stay.
+    # Between the ends: 1 5 2 | 3 9 4 | 0 7 6, of which the minimum and maximum are kept.
     curve = thinned(points([8.0, 1, 5, 2, 3, 9, 4, 0, 7, 6, 8]), most=8)
     assert curve.steps.tolist() == [0, 1, 2, 4, 5, 7, 8, 10]
     assert curve.values.tolist() == [8, 1, 5, 3, 9, 0, 7, 8]

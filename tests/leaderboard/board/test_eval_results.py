@@ -134,7 +134,7 @@ def test_texts_of_entries_cannot_add_fields() -> None:
 def test_options(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], message: str
 ) -> None:
-    # Said before anything is looked for.
+    # Reported before anything is searched for.
     command = ["leaderboard", "build", "--submissions", str(tmp_path / "none"), *options]
     assert main(command) == 2
     assert message in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The published tables: copied without a slip, inconsistencies noted, and never ranked."""
+"""The published tables: copied correctly, with notes on inconsistencies, and never ranked."""
 
 from pathlib import Path
 
@@ -88,7 +88,7 @@ def test_only_whole_tasks_count_as_success() -> None:
 
 
 def test_notes() -> None:
-    # A task that is not the paper's needs no note.
+    # A task that is not in the paper needs no note.
     assert set(task_notes()) == {"all", "alfworld", "sokoban", "tir_math", "webshop"}
     noted = [each.methods for each in TABLES["3"].notes_on(["alfworld"])]
     assert noted == [("GRPO",), ("CISPO",), ("GIGPO",)]
@@ -133,7 +133,7 @@ def test_a_section_says_whose_episodes_and_whose_model() -> None:
     assert "builtin" not in shown
     assert shown.count("Qwen3-4B-VL-Instruct-RFT") == 10
     assert "Qwen3-4B-RFT" not in shown
-    # What concerns other tasks, or a column that is not shown, is not said.
+    # Notes about other tasks or hidden columns are omitted.
     assert "ALFWorld" not in shown and "Avg" not in shown
     assert shown.count(str(escape(task_notes()["sokoban"]))) == 1
 
@@ -142,7 +142,7 @@ def test_a_section_shows_numbers_under_any_panel_of_a_task() -> None:
     shown = str(published_section(facts_of("alfworld"), "v1", {}))
     assert "ALFWorld, the paper&#39;s own episodes (%)" in shown
     assert "92.7" in shown and "97.7" in shown
-    # Said of GRPO in a note, and printed of GRPO_ST.
+    # A note gives it for GRPO, and the table for GRPO_ST.
     assert shown.count("72.61") == 2
     for once in ("54.12", "34.4%", task_notes()["alfworld"], task_notes()["all"]):
         assert shown.count(str(escape(once))) == 1

@@ -1,4 +1,4 @@
-"""The four choices: what the log says, and nothing else."""
+"""The four choices: exactly what the log states."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -52,7 +52,7 @@ def test_the_shipped_recipes(tmp_path: Path, recipe: str, choices: RecipeChoices
 
 
 def test_hashes_tell_constants_apart_and_nothing_else(tmp_path: Path) -> None:
-    """Aggregation, then what `dr_grpo` and `agentrl` change beside their own dimension."""
+    """Aggregation, followed by what `dr_grpo` and `agentrl` change outside their own dimension."""
 
     def differ(one: dict[str, Any], other: dict[str, Any]) -> list[int]:
         pair = [choices_of([log_with(tmp_path, each)]).hashes for each in (one, other)]

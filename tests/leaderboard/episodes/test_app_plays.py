@@ -1,4 +1,4 @@
-"""Single episodes, read from a submission when somebody asks for them."""
+"""Single episodes, read from a submission on demand."""
 
 import re
 import shutil
@@ -124,14 +124,14 @@ def test_images_are_shown_as_the_model_saw_them(real: tuple[Board, Path]) -> Non
     assert "<svg" not in page
     for view in views:
         assert page.count(f'src="{view.images[0].data_url}"') >= 1
-    # In words, it is the same to who cannot see it.
+    # The description for screen readers is the same.
     (told,) = re.findall(r'alt="(Board before the first turn[^"]*)"', page)
     assert f'aria-label="{told}"' in str(turns(drawn_play))
     assert size_of(seen) > size_of(drawn_play) + sum(len(v.images[0].data) for v in views)
 
 
 def longer(found: Play, characters: int) -> Play:
-    """The same episode, so much longer."""
+    """The same episode with this many more characters."""
     first, *others = found.record.turns
     first = first.model_copy(update={"response": first.response + "a" * characters})
     return replace(found, record=found.record.model_copy(update={"turns": (first, *others)}))
@@ -158,7 +158,7 @@ def test_few_episodes_are_kept_and_none_that_is_long(real: tuple[Board, Path]) -
     assert kept.size == MAX_KEPT
     assert kept.find(asked(0)) is large
     kept.add(asked(8), small)
-    # The one that has been looked at stays, the next one makes room.
+    # The viewed one stays, the next one is evicted.
     assert [kept.find(asked(number)) is None for number in (0, 1, 2, 8)] == [
         False, True, False, False,
     ]  # fmt: skip

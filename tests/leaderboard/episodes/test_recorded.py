@@ -1,4 +1,4 @@
-"""An entry's own files: whatever is read of them is what the board was computed from."""
+"""An entry's own files: everything read from them must match the source of the board."""
 
 import json
 import shutil
@@ -31,13 +31,13 @@ READERS = {"play": read_play, "endings": read_all_endings}
 
 @pytest.fixture
 def entry(real: tuple[Board, Path], tmp_path: Path) -> tuple[BoardRow, Path, str]:
-    """An entry of its own, its folder, and one of its episodes."""
+    """A separate entry, its folder, and one of its episodes."""
     board, submissions = real
     row = board.row("20260102_policy")
     assert row is not None
     known = board.panel(row, KEY)
     assert known is not None
-    # Endings are kept by the folder of submissions, which is another one in each test.
+    # Outcomes are cached by the folder of submissions, which differs in each test.
     shutil.copytree(submissions / row.id, tmp_path / row.id)
     return row, tmp_path / row.id, known.episodes[0]
 

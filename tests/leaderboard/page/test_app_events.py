@@ -1,4 +1,4 @@
-"""The page's components, their wiring, and what events answer."""
+"""The page's components, their wiring, and the answers of events."""
 
 import re
 from dataclasses import replace
@@ -39,7 +39,7 @@ def rows(protocol: str) -> list[FullRow]:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
-    """A page of two protocols, as its events know it."""
+    """A page with two protocols, as seen by its events."""
     content = board_content([*rows("v2"), *rows("v1")], ALFWORLD, SOKOBAN)
     panels = content.facts.protocols[0].panels
     facts = BoardFacts(content.facts.version, (Protocol("v2", panels), Protocol("v1", panels)), ())
@@ -48,7 +48,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
 
 
 def wired(board: Board) -> Page:
-    """Build the page and take what its events are given."""
+    """Build the page and capture the argument of its events."""
     found: list[Page] = []
     wire = app._wire
 
@@ -85,13 +85,13 @@ def test_the_page_has_all_tabs_and_writes_nothing(demo: gr.Blocks) -> None:
 
 def test_events_are_closed_to_programs_and_set_off_no_others(demo: gr.Blocks) -> None:
     found = dependencies(demo)
-    # Two of them run in the browser alone.
+    # Two of them run only in the browser.
     assert len(found) == 24
     assert sum(not each["backend_fn"] for each in found) == 2
     for each in found:
         assert each["api_visibility"] == "private"
         assert not each["queue"]
-        # Gradio copies what shows progress at every event: one value, and no list of choices.
+        # Gradio copies the components with progress at every event: one value, no list of choices.
         assert len(each["show_progress_on"]) == 1
         assert each["trigger_after"] is None
         assert {event for _, event in each["targets"]} <= {"input", "select", "load"}
@@ -104,7 +104,7 @@ def part(page: Page, tab: str) -> Any:
 
 
 def use(page: Page, tab: str, protocol: str = "v2", **values: Any) -> Any:
-    """Use the controls of a tab: those that are named, the others as they are at first."""
+    """Use a tab's controls: the named ones with these values, the others with initial ones."""
     own = part(page, tab)
     given = [values.get(name, control.value) for name, control in own.controls.items()]
     return on_control(page, own, protocol, *given)[1:]
@@ -183,7 +183,7 @@ def test_a_panel_that_is_left_cannot_be_sorted_by(page: Page) -> None:
 
 
 def values_of(page: Page, changes: dict[Any, Any]) -> dict[str, Any]:
-    """Values of the controls that a link changes, by tab and name."""
+    """The values of controls that a link changes, by tab and name."""
     return {
         f"{each.tab}.{name}": changes[control]
         for each in page.parts
@@ -198,7 +198,7 @@ def test_a_link_sets_controls_and_content_of_its_tab(page: Page) -> None:
     assert changes[page.tabs].selected == "board"
     assert changes[page.notice] == ""
     values = values_of(page, changes)
-    # Who asks for a task asks for it in every tab that has a choice of panels.
+    # Selecting a task selects it in every tab that has a choice of panels.
     assert {name.partition(".")[0] for name in values} == {"board", "stability"}
     assert values["stability.panels"] == "sokoban/builtin"
     assert values["board.panels"] == "sokoban/builtin"
@@ -218,7 +218,7 @@ def test_a_link_draws_no_figure_that_is_shown_already(page: Page) -> None:
     assert "sorted by entry" in changes[listed]
     other = on_link(page, parsed(query.replace("sokoban", "alfworld")), "v2", *drawn)
     assert {*steady, listed} <= set(other)
-    # A tab that nobody has opened shows nothing yet.
+    # A tab that has not been opened is empty.
     entry = on_link(page, parsed("tab=entry&entry=20260101_v2-1"), "v2", *drawn)
     assert {component for component, _ in part(page, "entry").contents} <= set(entry)
 
@@ -257,16 +257,16 @@ def test_another_protocol_changes_all_tabs_and_what_they_offer(page: Page) -> No
 def test_a_tab_opened_before_the_other_protocol_has_come_is_drawn_for_it(
     page: Page, opened: str
 ) -> None:
-    """Whichever of the two answers comes first: contents and controls belong together."""
+    """Contents and controls stay consistent, whichever of the two answers comes first."""
     changes = on_protocol(page, "v1", opened)
     assert not {page.protocol, page.tabs} & set(changes)
     for own in page.parts:
-        # Its controls still are those of the old protocol.
+        # Its controls are still those of the old protocol.
         given = [control.value for control in own.controls.values()]
         drawn_for, *contents = on_tab(page, own, "v1", "v2", "", own.drawn_for.value, *given)
         set_to = [changes[control] for control in own.controls.values()]
         values = [each["value"] if isinstance(each, dict) else each for each in set_to]
-        # Opened again: it shows what its controls say.
+        # Opened again, it matches its controls.
         task = changes[page.task]
         again = on_tab(page, own, "v1", changes[page.shown], task, drawn_for, *values)
         assert again == [gr.skip()] * (len(contents) + 1)
@@ -286,7 +286,7 @@ def test_an_episode_comes_by_an_event_of_its_own(page: Page) -> None:
     found = re.search('data-query="([^"]*)"', waiting)
     assert found is not None
     shown = on_slow_parts(page, parsed(unescape(found[1])))[slow]
-    # The folder of the submission is not there.
+    # The submission's folder is missing.
     assert "the submission&#39;s folder is not here" in shown
     assert 'aria-current="true">builtin-0001' in shown
     assert "Reading" not in shown

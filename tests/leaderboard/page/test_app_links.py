@@ -86,7 +86,7 @@ def test_nothing_asked_for_is_the_first_view(board: Board) -> None:
 
 
 def test_names_of_panels(board: Board) -> None:
-    # A mean that no trained entry has is not offered; its address still opens.
+    # A mean without any trained entry is not offered, but its URL still works.
     assert [name for _, name in panel_choices(board, "v1")] == [
         "built-in", "alfworld/builtin", "alfworld/valid_seen", "sokoban/builtin",
     ]  # fmt: skip
@@ -232,7 +232,7 @@ def test_an_entry_on_a_bound_is_found_once(tmp_path: Path) -> None:
 
 
 def many_bases(folder: Path, count: int, base: str) -> Board:
-    """A board on which every entry has a base model of its own."""
+    """A board on which every entry has its own base model."""
     rows = [
         board_row(f"20260101_e{number}", {SOKOBAN: [first(5)]}, base_model=f"{base}{number:03}")
         for number in range(count)

@@ -1,4 +1,4 @@
-"""Labels of figures that do not lie on each other."""
+"""Labels of figures that do not overlap."""
 
 from itertools import pairwise
 
@@ -15,10 +15,10 @@ from leaderboard.page.charts import Box, spread_labels, spread_near_labels, unit
         ([], []),
         ([5.0], [5.0]),
         ([10.0, 30.0], [10.0, 30.0]),
-        # Two stand around their middle, in the order of their heights.
+        # Two labels are centered on their mean, in the order of their heights.
         ([11.0, 10.0], [12.5, 8.5]),
         ([10.0, 10.0, 10.0], [6.0, 10.0, 14.0]),
-        # The third one pushes both.
+        # The third one moves both.
         ([10.0, 12.0, 14.0], [8.0, 12.0, 16.0]),
     ],
 )
@@ -35,7 +35,7 @@ def test_no_two_are_nearer_than_the_gap(heights: list[float], gap: float) -> Non
     found = spread_labels(heights, gap)
     ordered = sorted(found)
     assert all(b - a >= gap - 1e-6 for a, b in pairwise(ordered))
-    # Their order is that of the heights, and their middle is the same.
+    # They keep the order of their heights, and their mean stays the same.
     pairs = sorted(zip(heights, found, strict=True))
     assert [at for _, at in pairs] == pytest.approx(ordered)
     assert sum(found) == pytest.approx(sum(heights), abs=1e-6)
@@ -47,10 +47,10 @@ def test_labels_far_from_each_other_sideways_stay_where_they_are() -> None:
 
 
 def test_labels_on_both_sides_of_a_gap_between_their_points_are_spread() -> None:
-    """The points are far apart, the texts between them are not."""
+    """The points are far apart, but the texts between them are not."""
     boxes: list[Box] = [(0, 45, 8), (42, 60, 10)]
     assert spread_near_labels(boxes, 6) == pytest.approx([6, 12])
-    # A long one reaches over a short one to the next.
+    # A long text extends over a short one to the next.
     assert spread_near_labels([(0, 50, 10), (5, 10, 10), (20, 30, 10)], 4) == [6, 10, 14]
 
 

@@ -1,4 +1,4 @@
-"""Curves and Compare open with entries of the task and the track that were chosen on the board."""
+"""Curves and Compare open with entries of the task and the track selected on the board."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
 def open_tab(
     page: Page, tab: str, task: str = "", track: str = "", followed: str = "", **values: Any
 ) -> tuple[str, str, list[str]]:
-    """Open a tab; what its entries were chosen for, what it was drawn for, and the entries."""
+    """Open a tab; returns the choice its entries follow, the state it shows, and the entries."""
     own: TabPart = part(page, tab)
     given = [values.get(name, control.value) for name, control in own.controls.items()]
     key, choice, *rest = on_following_tab(page, own, "v1", "v1", task, track, followed, "", *given)

@@ -1,4 +1,4 @@
-"""Explanations of methods against the recipes that this project ships."""
+"""Compares explanations of methods with the recipes that this project ships."""
 
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ def test_a_method_opens_its_explanation_and_a_foreign_one_is_a_text(boards: Boar
     assert 'popovertarget="lb-word-method-dr_grpo"' in method("dr_grpo")
     assert method("<b>mine</b>") == "&lt;b&gt;mine&lt;/b&gt;"
     assert (method_name("grpo"), method_name("mine")) == ("GRPO", "mine")
-    # Off tracks nothing has compared it with the shipped recipe.
+    # Without a track, nothing has compared it with the shipped recipe.
     row = board_row("20260101_a", {SOKOBAN: [first(50)]}, recipe="grpo")
     assert method(row.method) == method_name(row.method) == "grpo, as declared"
     assert method_name(replace(row, track="sokoban-standard").method) == "GRPO"

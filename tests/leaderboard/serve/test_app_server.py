@@ -1,4 +1,4 @@
-"""The page as it is served: what is open, what is closed."""
+"""The served page: what is accessible, and what is not."""
 
 import csv
 import io
@@ -55,7 +55,7 @@ def test_the_page_brings_its_board(client: TestClient) -> None:
     config, _ = json.JSONDecoder().raw_decode(answer.text[start:])
     values = [str(each["props"].get("value")) for each in config["components"]]
     assert any("Entries of the leaderboard" in value and "good" in value for value in values)
-    # The hostile name stands in a script of the page: as data that cannot end it.
+    # The hostile name appears in a script of the page, as data that cannot end the script.
     assert "<script>document.title" not in answer.text
     assert answer.text.count("</script>") == answer.text.count("<script")
 
@@ -180,7 +180,7 @@ def test_the_space_has_the_versions_of_the_repository() -> None:
     pins = lines(ROOT / "requirements/constraints.txt")
     needed = lines(ROOT / "leaderboard/requirements.txt")
     assert len(needed) > 10
-    # The platform's own line allows no newer pydantic (see the next test).
+    # The platform's own install line allows no newer pydantic (see the next test).
     assert needed - pins == {"pydantic==2.12.5"}
     head = (ROOT / "leaderboard/README.md").read_text("utf-8").split("---")[1]
     front = yaml.safe_load(head)
@@ -191,13 +191,13 @@ def test_the_space_has_the_versions_of_the_repository() -> None:
 
 
 def install_line() -> list[str]:
-    """What the platform installs beside our packages."""
+    """The platform's own packages, installed in addition to ours."""
     sdk = yaml.safe_load((ROOT / "leaderboard/README.md").read_text("utf-8").split("---")[1])
     return [f"gradio[oauth,mcp]=={sdk['sdk_version']}", "uvicorn", "websockets", "spaces"]
 
 
 def test_our_packages_are_what_the_platforms_line_allows() -> None:
-    """Without a network: what gradio's extras ask for, against what we name."""
+    """Without a network: compares the requirements of gradio's extras with ours."""
     pins = dict(line.split("==") for line in lines(ROOT / "leaderboard/requirements.txt"))
     named = {canonicalize_name(name): version for name, version in pins.items()}
     asked = [Requirement(each) for each in requires("gradio") or []]
@@ -217,7 +217,7 @@ def test_our_packages_are_what_the_platforms_line_allows() -> None:
 
 @pytest.mark.slow
 def test_the_spaces_install_line_resolves(tmp_path: Path) -> None:
-    """The very line that the platform runs, by the resolver that it uses."""
+    """The exact install line of the platform, with the resolver that it uses."""
     report = tmp_path / "report.json"
     done = subprocess.run(
         [
@@ -226,7 +226,7 @@ def test_the_spaces_install_line_resolves(tmp_path: Path) -> None:
             *install_line(),
         ],
         check=False, capture_output=True, text=True,
-        # A Space knows no constraints of this repository, which `make test` sets.
+        # A Space has none of this repository's constraints, which `make test` sets.
         env={name: value for name, value in os.environ.items() if "CONSTRAINT" not in name},
     )  # fmt: skip
     if "No matching distribution" in done.stderr and "ResolutionImpossible" not in done.stderr:

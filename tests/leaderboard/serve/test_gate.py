@@ -1,7 +1,7 @@
-"""Every rule of the gate: what Gradio alone lets through, and that the gate does not.
+"""Every rule of the gate: Gradio alone lets the attack through, and the gate does not.
 
-`alone` is Gradio with the settings of the page and nothing before it. A rule whose attack fails
-there as well is not needed and is not in the gate: those tests stand below, under "Gradio's own".
+`alone` is Gradio with the page's settings and nothing in front of it. If an attack also fails
+there, no rule is needed and the gate has none: those tests are below, under "Gradio's own".
 """
 
 import json
@@ -40,7 +40,7 @@ from tests.leaderboard.page_calls import (
 )
 
 SOON = 0.5
-"""Seconds that a half-open request has in these tests."""
+"""Time limit of a half-open request in these tests, in seconds."""
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where Gradio puts files."""
+    """Gradio's folder for files."""
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADIO_TEMP_DIR", str(folder))
@@ -64,7 +64,7 @@ def served(board: Board, cache: Path) -> FastAPI:
 
 @pytest.fixture(scope="module")
 def inner(served: FastAPI) -> App:
-    """Gradio's own application, with nothing before it."""
+    """Gradio's own application, with nothing in front of it."""
     (found,) = [app for each in served.routes if isinstance(app := vars(each).get("app"), App)]
     return found
 
@@ -91,7 +91,7 @@ def file_data(path: str) -> dict[str, Any]:
     return {"path": path, "meta": {"_type": "gradio.FileData"}}
 
 
-# The rules of the gate.
+# The gate's rules.
 
 
 def test_an_upload_of_nothing_writes_a_file(
@@ -108,7 +108,7 @@ def test_an_upload_of_nothing_writes_a_file(
 def test_a_value_that_names_a_file_is_copied(
     alone: TestClient, client: TestClient, cache: Path, tmp_path: Path
 ) -> None:
-    # A page that is mounted on a server does not count as launched, and Gradio trusts it then.
+    # A page mounted on a server does not count as launched, and then Gradio trusts the path.
     secret = tmp_path / "secret.txt"
     secret.write_text("mine", "utf-8")
     body = with_value(2, file_data(str(secret)))
@@ -125,7 +125,7 @@ def test_a_value_that_names_a_file_is_copied(
 def test_a_value_that_names_an_address_is_fetched(
     alone: TestClient, client: TestClient, caplog: pytest.LogCaptureFixture, capfd: Any
 ) -> None:
-    # Gradio fetches from public addresses only; that it got as far as to look is what counts.
+    # Gradio fetches only from public addresses; what matters is that it tried.
     body = with_value(2, file_data("http://127.0.0.1:1/secret"))
     assert alone.post(PREDICT, json=body).status_code == 500
     assert "failed validation" in capfd.readouterr().err + caplog.text
@@ -141,7 +141,7 @@ def test_a_body_is_read_whole_whatever_its_size(alone: TestClient, client: TestC
     assert alone.post(PREDICT, content=padded + b" " * 2**20, headers=kind).status_code == 200
     assert client.post(PREDICT, content=padded, headers=kind).status_code == 200
     assert client.post(PREDICT, content=padded + b" ", headers=kind).status_code == 413
-    # What the header says does not count, nor need there be one.
+    # The length in the header does not count, and may be missing.
     assert client.post(PREDICT, content=iter([padded, b" "]), headers=kind).status_code == 413
     assert client.post(PREDICT, content=iter([body[:9], body[9:]]), headers=kind).is_success
 
@@ -177,7 +177,7 @@ def test_what_is_not_an_event_is_refused_in_a_line(client: TestClient, name: str
 
 @pytest.fixture(scope="module")
 def ports(served: FastAPI, inner: App) -> Iterator[dict[str, int]]:
-    """Real servers: Gradio alone behind uvicorn as it is, and the page."""
+    """Real servers: Gradio alone behind plain uvicorn, and the page."""
 
     class Hasty(HeadTimeoutProtocol):
         head_s = SOON
@@ -218,7 +218,7 @@ HALF = {
 
 
 def ends(port: int, sent: bytes, within: float) -> bool:
-    """Whether the server ends a connection on which nothing more comes."""
+    """Whether the server closes a connection on which nothing more arrives."""
     with socket.create_connection(("127.0.0.1", port), timeout=within) as visitor:
         visitor.sendall(sent)
         with suppress(ConnectionError):
@@ -255,7 +255,7 @@ def test_a_body_without_end_is_cut(ports: dict[str, int]) -> None:
         visitor.sendall(
             f"POST {PREDICT} HTTP/1.1\r\nHost: page\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
         )
-        # The server reads no more of it; what it has said may be lost with the connection.
+        # The server stops reading; its response may be lost with the connection.
         with suppress(OSError):
             for _ in range(1_000):
                 visitor.sendall(part)
@@ -265,7 +265,7 @@ def test_a_body_without_end_is_cut(ports: dict[str, int]) -> None:
 
 @pytest.mark.slow
 def test_open_pages_and_answers_are_not_cut(ports: dict[str, int]) -> None:
-    """The stream of an open page goes on for longer than a head may take."""
+    """The stream of an open page may last longer than the limit for headers."""
     address = f"http://127.0.0.1:{ports['page']}"
     with httpx.stream("GET", f"{address}/gradio_api/heartbeat/a", timeout=20) as stream:
         assert stream.status_code == 200
@@ -284,7 +284,7 @@ def test_the_events_of_the_page_pass(client: TestClient) -> None:
     said = client.post(PREDICT, json=call(LINK, CHOSEN, event_data=link)).text
     assert "not on the board: entry nobody" in said
     assert client.post(PREDICT, json=call(LOAD, SHOWN, event_data=None)).status_code == 200
-    # Whatever a browser says that it shows.
+    # Whatever state a browser claims to show.
     for value in (["x"], True, None, "%"):
         odd = call(LINK, ["v1", *[value] * 12], event_data=link)
         assert client.post(PREDICT, json=odd).status_code == 200
@@ -300,7 +300,7 @@ def test_values_that_a_control_does_not_offer_change_nothing(client: TestClient)
             assert (answer.status_code, answer.json()["data"]) == (200, usual)
 
 
-# Gradio's own: no rule is needed.
+# Gradio's own protection: no rule is needed.
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Numbers and texts as people read them."""
+"""Numbers and texts formatted for readers."""
 
 import csv
 import io

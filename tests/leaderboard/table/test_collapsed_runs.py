@@ -1,4 +1,4 @@
-"""Runs that collapsed: which signal moved before, how often without a collapse, one level lost."""
+"""Collapsed runs: which signals moved before, how often without a collapse, one level lost."""
 
 import json
 from dataclasses import replace
@@ -64,10 +64,10 @@ def test_what_moved_before_a_collapse_and_without_one(boards: Boards) -> None:
     # Two of the three fall after update 11.
     assert (grad.false_alarms, grad.held) == (Fraction(2, 3), 2)
     assert (entropy.moved, entropy.first, entropy.lead) == (2, 1, 2)
-    # A track without a collapse would tell tracks apart, not runs.
+    # A track without a collapse would distinguish tracks, not runs.
     elsewhere = replace(HELD, id="20260101_else", track="other")
     assert signal_summaries(boards(FALLEN, HELD, elsewhere), "v1")[0].held == 2
-    # It moves whether a run collapses or not: that warns of nothing.
+    # It moves whether or not a run collapses, so it is no warning.
     assert entropy.margin is not None and grad.margin is not None
     assert entropy.false_alarms == 2 and entropy.margin.value < 0 < grad.margin.value
     # Whether it collapsed is unknown.
@@ -81,7 +81,7 @@ def test_the_page_says_it(boards: Boards) -> None:
     assert "3 training runs collapsed, 3 of them late enough to look for a warning. No" in said
     assert "No signal is shown to warn of them" in said
     assert "baselines/results/early_warning.md asks the same of all runs of the study" in said
-    # Of two runs there is no median.
+    # Two runs are too few for a median.
     assert rows_of(page)[0] == [
         "gradient norm", "2 of 3", "\u2013", "2 of 3", "0.7 of 2", "+33.3 [\u221235.1, +72.9]",
     ]  # fmt: skip
@@ -93,7 +93,7 @@ def test_the_page_says_it(boards: Boards) -> None:
 
 
 def test_a_signal_is_named_only_with_an_interval_above_zero(boards: Boards) -> None:
-    """3 of 3 and 0 of 3: the ends of the two shares are 43.8 and 56.2%, 79.4 apart in squares."""
+    """3 of 3 versus 0 of 3: bounds of the shares are 43.8 and 56.2%, 79.4 apart in quadrature."""
     board = boards(entry("three", *FALLEN_THRICE), CALM)
     said = text_of(collapses_lead(board, STATE))
     assert "The signal that tells these from other runs best is gradient norm : it moved" in said
@@ -105,15 +105,15 @@ def test_a_signal_is_named_only_with_an_interval_above_zero(boards: Boards) -> N
     soon = (seed(0, 15, 14, None), seed(1, 12, 11, None), seed(2, 10, 9, None))
     said = text_of(collapses_lead(boards(entry("soon", *soon), CALM), STATE))
     assert "1 update earlier" in said
-    # Nothing to compare with, nothing shown.
+    # Without a comparison, nothing is shown.
     alone = text_of(collapses_lead(boards(entry("alone", *FALLEN_THRICE)), STATE))
     assert "No warning can be judged: no other run on their tracks held as long." in alone
 
 
 def test_what_tells_tracks_apart_is_no_warning(boards: Boards) -> None:
-    """On one track all collapse and the signal moves, on the other one of four, and it never does.
+    """On one track all collapse and the signal moves; on the other, one of four, and it never does.
 
-    Over both, it moved before 3 of 4 collapses and in none of 3 other runs.
+    On both, it moved before 3 of 4 collapses and in none of 3 other runs.
     """
     breaking = replace(entry("breaking", *FALLEN_THRICE), track="sokoban-stress")
     calm = entry("calmer", seed(0, 15, None, None), *(seed(n, None, None, None) for n in (1, 2, 3)))
@@ -149,7 +149,7 @@ def test_a_signal_without_anything_to_compare_with_stands_last(boards: Boards) -
 
 
 def test_what_moves_after_the_loss_was_seen_is_no_warning(boards: Boards) -> None:
-    """Means of three are 60, 60, 60, 40 and 20%: it collapses at 12, and 9 shows the loss."""
+    """Means of three are 60, 60, 60, 40, 20%: it collapses at 12, and 9 already shows the loss."""
     success = StoredSeries("success", (0, 3, 6, 9, 12), (0.6, 0.6, 0.6, 0.0, 0.0), 5)
     board = boards(entry("slow", seed(0, 12, 10, 8, success)))
     (found,) = collapsed_runs(board, "v1")
@@ -162,7 +162,7 @@ def test_what_moves_after_the_loss_was_seen_is_no_warning(boards: Boards) -> Non
 
 
 def test_each_signal_is_judged_from_its_own_first_update(boards: Boards) -> None:
-    """Of a KL that begins at 0 the first update has no logarithm: 7 is the first after five."""
+    """The KL starts at 0, so the first update has no logarithm: 7 is the first after five."""
     values = (0.0, *[0.1] * 19)
     kl = StoredSeries("kl_init", tuple(range(1, 21)), values, 20)
     board = boards(entry("seven", seed(0, 7, None, 6, kl), seed(1, 8, None, None, kl)))
@@ -200,7 +200,7 @@ def test_curves_are_aligned_at_the_collapse(boards: Boards) -> None:
     assert drawn["fallen, seed 0", -5] == 9 and drawn["fallen, seed 0", -6] == 1
     assert drawn["fallen, seed 1", -4] == 9 and drawn["fallen, seed 1", -5] == 1
     middle = {each["x"]: each["y"] for each in spec["layer"][2]["data"]["values"]}
-    # Five updates before: 9, 1 and 1.
+    # Five updates earlier: 9, 1 and 1.
     assert (middle[-5], middle[-4], middle[5]) == (1, 9, 9)
     assert spec["title"]["subtitle"].endswith("; 3 runs")
     two = entry("two", *FALLEN_THRICE[:2])
@@ -217,7 +217,7 @@ def test_all_runs_are_drawn_and_many_are_thin(boards: Boards) -> None:
     few, wide = drawn(12)
     many, thin = drawn(16)
     assert (len(few), len(many)) == (12, 16) and thin < wide
-    # What a page can hold is spread over all of them.
+    # The limit of a page is distributed over all of them.
     most, _ = drawn(130)
     assert len(most) == 44 and "of-130, seed 129" in most
 

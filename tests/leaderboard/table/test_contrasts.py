@@ -1,4 +1,4 @@
-"""Which choice helps."""
+"""Which choices help."""
 
 import math
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ def collapsed(happened: int, known: int, unknown: int = 0) -> Stability:
 
 
 def entry(day: int, chosen: RecipeChoices, *solved: int, **changes: Any) -> FullRow:
-    """An entry whose seeds have solved so many episodes of 100."""
+    """An entry whose seeds have solved these numbers of 100 episodes."""
     plays = {SOKOBAN: [first(count) for count in solved]}
     return board_row(f"202601{day:02}_entry", plays, choices=chosen, **changes)
 
@@ -58,7 +58,7 @@ def clipping(boards: Boards, *rows: FullRow, base: str | None = None) -> Dimensi
 
 
 def between(boards: Boards, first: FullRow, second: FullRow) -> Interval:
-    """The difference that the page `Compare` shows."""
+    """The difference on the page `Compare`."""
     board = boards(*sorted((first, second), key=lambda row: row.id))
     rows: Sequence[BoardRow] = [board.row(row.id, "v1") or row for row in (first, second)]
     found = compare(board, rows[0], rows[1], KEYS[0])
@@ -84,7 +84,7 @@ def test_a_pair_by_hand(boards: Boards) -> None:
     assert contrast.gains == pytest.approx((0.12,))
     assert contrast.gain == between(boards, rows[1], rows[0])
     assert contrast.method == OVER_SEEDS
-    # Longer than Welch's interval over the seeds alone.
+    # Wider than Welch's interval over the seeds alone.
     welch = stats.ttest_ind([0.6, 0.62, 0.7], [0.5, 0.54], equal_var=False)
     ends = welch.confidence_interval(0.95)
     assert contrast.gain.low < ends.low < ends.high < contrast.gain.high
@@ -123,14 +123,14 @@ def test_tracks_of_different_kinds_are_not_averaged(boards: Boards) -> None:
 def test_a_single_seed_has_the_interval_over_episodes(boards: Boards) -> None:
     rows = [entry(1, PLAIN, 50), entry(2, GSPO, 60)]
     (contrast,) = clipping(boards, *rows).contrasts
-    # Both solve the first 50 of 100, and GSPO ten more.
+    # Both solve the first 50 of 100, and GSPO solves ten more.
     wanted = newcombe_paired(50, 10, 0, 40)
     assert (contrast.gain.low, contrast.gain.high) == pytest.approx((wanted.low, wanted.high))
     assert contrast.method == OVER_EPISODES
 
 
 def test_from_three_pairs_on_the_interval_is_over_pairs(boards: Boards) -> None:
-    """What varies between entries is more than what varies between the seeds of one."""
+    """Variation between entries exceeds that between the seeds of one."""
     rows = []
     for number, solved in enumerate((60, 45, 55)):
         base = {"base_model": f"model {number}"}
@@ -159,7 +159,7 @@ def test_two_pairs_have_the_interval_of_their_mean(boards: Boards) -> None:
 
 
 def test_where_nothing_helps_intervals_hold_zero() -> None:
-    """Entries that differ for other reasons: about one interval of twenty misses."""
+    """Entries that differ for other reasons: about one interval in twenty misses the truth."""
     rng = np.random.default_rng(0)
     missed = 0
     for _ in range(400):
@@ -173,7 +173,7 @@ def test_choices_are_held_against_grpos_own(boards: Boards) -> None:
         entry(1, with_clipping("cispo"), 10),
         entry(2, PLAIN, 20),
         entry(3, with_clipping("sapo"), 30),
-        # The most common one, and none of them has a partner.
+        # The most common choice, but no entry with it has a partner.
         entry(4, OTHER, 40),
         entry(5, OTHER, 50),
     ]
@@ -184,7 +184,7 @@ def test_choices_are_held_against_grpos_own(boards: Boards) -> None:
 
 
 def test_a_mask_is_held_against_the_clipping_without_it(boards: Boards) -> None:
-    """GRPO is in another setting, where nothing of it can be said of these two."""
+    """GRPO has another setting, so it cannot be compared with these two."""
     rows = [
         entry(1, with_clipping("cispo"), 10),
         entry(2, with_clipping("cispo + sequence mask"), 60),
@@ -224,7 +224,7 @@ def test_one_name_with_other_constants_is_another_choice(boards: Boards) -> None
         for day, each in ((3, changed), (4, third))
     ]
     usual = [replace(row, track="a-standard") for row in usual]
-    # The usual constants need no word, others are those of a method.
+    # Usual constants are not mentioned; others are named as part of a method.
     assert shown(clipping(boards, *usual, odd[0])) == [("ppo (wide)", "ppo")]
     both = {name for pair in shown(clipping(boards, *usual, *odd)) for name in pair}
     assert both == {"ppo", "ppo (wide)", f"ppo (wide, {max(changed[1], third[1])[:4]})"}

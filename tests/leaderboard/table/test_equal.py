@@ -1,4 +1,4 @@
-"""Training runs at equal updates and episodes, on the board."""
+"""Training runs after equal updates and episodes, on the board."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -49,7 +49,7 @@ def test_the_board_keeps_the_episodes_before_each_validation_and_before_the_end(
 
 def test_means_by_hand() -> None:
     second = training({0: 0.5, 4: 0.5, 6: 0.5}, [64] * 6)
-    # Five updates: 62.5 and 50%, and 80; 384 episodes: 65 and 50%, and 75.
+    # Five updates: 62.5 and 50%, versus 80; 384 episodes: 65 and 50%, versus 75.
     found = equal_means([PLAIN, second], [DYNAMIC], {PANEL: 256})
     assert [replace(each, difference=None) for each in found] == [
         EqualMeans("updates", 5, PANEL, 0.5625, 0.8, None),
@@ -70,7 +70,7 @@ def test_what_is_not_known_is_not_said() -> None:
     assert equal_means([replace(PLAIN, panel=None)], [replace(DYNAMIC, panel=None)], {}) == ()
     long = training(dict.fromkeys(range(900), 0.5), [1.0] * 899)
     assert equal_means([long], [PLAIN], {}) == ()
-    # As many validations as are kept, and the end is one point more.
+    # The maximum number of validations, plus the end as one more point.
     full = training(dict.fromkeys(range(400), 0.5), [1.0] * 401)
     assert [each.by for each in equal_means([full], [PLAIN], {})] == ["updates"]
 
@@ -96,5 +96,5 @@ def test_the_tab_says_both_and_whether_it_is_one_track(tmp_path: Path) -> None:
     assert "not on one track" not in text_of(compare_lead(board, state))
     apart = compare_lead(board, replace(state, second=rows[2].id))
     assert "not on one track" in text_of(apart)
-    # Without a wish for the second, one of the first's track is chosen.
+    # If no second entry is selected, one of the first's track is chosen.
     assert filled(board, replace(state, second="")).second == rows[1].id

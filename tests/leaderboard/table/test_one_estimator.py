@@ -1,4 +1,4 @@
-"""Two accepted entries have one difference, with one interval, wherever it is shown."""
+"""Two accepted entries have the same difference and interval wherever they are shown."""
 
 from dataclasses import replace
 from pathlib import Path

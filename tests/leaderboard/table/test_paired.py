@@ -47,7 +47,7 @@ def test_the_largest_differences_come_first(boards: Boards) -> None:
     assert found is not None
     assert found.found.test == "sign-flip"
     assert found.found.method == "paired over episodes and seeds (Newcombe, Welch)"
-    # Of the three differences .5 .5 1 two of eight sign patterns have a sum as large.
+    # Of the three differences .5 .5 1, two of eight sign patterns have a sum as large.
     assert found.found.p_value == 0.25
     shares = [(each.episode[-2:], each.first) for each in found.differing]
     assert shares == [("57", 1.0), ("58", 0.5), ("59", 0.5)]

@@ -1,4 +1,4 @@
-"""The paper's gains over GRPO, those of the board, and the order of the methods."""
+"""The paper's gains over GRPO, those on the board, and the order of the methods."""
 
 import json
 import re
@@ -46,7 +46,7 @@ def test_gains_are_those_of_one_track(boards: Boards) -> None:
 
 
 def test_the_standard_track_stands_beside_the_paper(boards: Boards) -> None:
-    """Also where more methods were run on another one."""
+    """Even if more methods ran on another track."""
     more = [entry(each, 30, "sokoban-stress") for each in ("sampo", "cispo", "gspo", "grpo_st")]
     board = boards(entry("grpo", 40), entry("grpo", 10, "sokoban-stress"), *more)
     assert [each.track for each in gains(board, "v1")] == ["", "sokoban-standard"]
@@ -63,12 +63,12 @@ def test_a_later_entry_with_fewer_seeds_is_no_baseline(boards: Boards) -> None:
 
 
 def test_what_the_paper_itself_leaves_open_is_not_opposite(boards: Boards) -> None:
-    """GSPO is 1.7 points below GRPO there, CISPO 57.9."""
+    """GSPO is 1.7 points below GRPO in the paper, CISPO 57.9."""
     rows = [entry("grpo", 10, seeds=3), entry("gspo", 80, seeds=3), entry("cispo", 60, seeds=3)]
     said = text_of(paper_page(boards(*rows, entry("sapo", 90)), STATE))
     assert re.search(r"GSPO \u22121.7 \+70.0 \[[^]]*\] undecided there", said)
     assert re.search(r"CISPO \u221257.9 \+50.0 \[[^]]*\] opposite", said)
-    # One seed decides nothing here, as in the study.
+    # A single seed is not conclusive here, as in the study.
     assert re.search(r"SAPO \u221253.7 \+80.0 \[[^]]*\] undecided, 1 seed", said)
 
 
@@ -83,7 +83,7 @@ def test_grpo_alone_is_one_method(boards: Boards) -> None:
 
 
 def test_methods_with_too_few_seeds_are_left_out_of_the_order(boards: Boards) -> None:
-    """One seed of SAPO would put it first here, and last but one in the paper."""
+    """With one seed, SAPO would be first here, and last but one in the paper."""
     solved = {"grpo": 40, "sampo": 80, "cispo": 60, "gspo": 41}
     rows = [entry(recipe, count, seeds=3) for recipe, count in solved.items()]
     board = boards(*rows, entry("sapo", 90), entry("dr_grpo", 10, seeds=2))

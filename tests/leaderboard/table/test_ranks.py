@@ -16,7 +16,7 @@ from tests.support.board_rows import PROTOCOL, board_row
 
 
 def board_with(boards: Boards, **solved: int) -> Board:
-    """Entries by name, which have solved so many of Sokoban's 100 episodes."""
+    """Entries by name that have solved these numbers of Sokoban's 100 episodes."""
     rows = [
         board_row(f"2026010{number}_{name}", {SOKOBAN: [first(count)]})
         for number, (name, count) in enumerate(solved.items(), 1)
@@ -29,14 +29,14 @@ def by_name(found: dict[str, Rank]) -> dict[str, tuple[int, int]]:
 
 
 def better(scores: Sequence[float], apart: float) -> npt.NDArray[np.bool_]:
-    """One is surely better than another from a difference on."""
+    """One entry is certainly better than another from this difference on."""
     found = np.array(scores)
     surely: npt.NDArray[np.bool_] = found[:, None] - found[None, :] > apart
     return surely
 
 
 def test_ranges_by_hand() -> None:
-    # What is less than .1 apart is a tie, and ties are not handed on: .90 and .74 are none.
+    # Entries less than .1 apart are ties, which are not transitive: .90 and .74 are no tie.
     found = ranks_of(better([0.90, 0.82, 0.74, 0.50], 0.1))
     assert found == [Rank(1, 2), Rank(1, 3), Rank(2, 3), Rank(4, 4)]
     assert [rank.tied for rank in found] == [True, True, True, False]
@@ -71,7 +71,7 @@ def test_ranks_say_what_comparisons_say(boards: Boards) -> None:
 
 
 def test_ranks_of_a_board(boards: Boards) -> None:
-    # 100 against 98 of 100: two episodes. Newcombe's interval of the difference holds 0.
+    # 100 versus 98 of 100: two episodes. Newcombe's interval of the difference contains 0.
     board = board_with(boards, best=100, near=98, far=70, last=0)
     found = ranks(board, PROTOCOL, (SOKOBAN.key,))
     assert by_name(dict(found)) == {"best": (1, 2), "near": (1, 2), "far": (3, 3), "last": (4, 4)}
@@ -109,7 +109,7 @@ def test_ranks_are_made_within_a_track(boards: Boards) -> None:
         board_row(f"2026010{number}_{name}", {SOKOBAN: [first(count)]}, track=track)
         for number, (name, (track, count)) in enumerate(solved.items(), 1)
     ]
-    # An init is on no track.
+    # An init has no track.
     init = board_row("20260105_e", {SOKOBAN: [first(90)]}, kind="init", init=None)
     found = ranks(boards(*rows, init), PROTOCOL, (SOKOBAN.key,))
     assert by_name(dict(found)) == {

@@ -1,4 +1,4 @@
-"""Intervals of the survival of seeds."""
+"""Intervals for the survival of seeds."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def test_a_share_of_all_seeds_has_the_interval_of_the_collapses() -> None:
 
 
 def test_after_a_seed_that_was_not_seen_to_the_end_it_is_that_of_kaplan_and_meier() -> None:
-    # Of three seeds one collapses at 10, one is last seen at 20, one collapses at 30.
+    # Of three seeds, one collapses at 10, one is last observed at 20, one collapses at 30.
     found = Survival((10, 20, 30), (2 / 3, 2 / 3, 0.0), (0.05, 0.05, None), (0.9, 0.9, None),
                      (3, 2, 1), (1, 0, 1))  # fmt: skip
     early, later, last = ends_of(found)

@@ -1,4 +1,4 @@
-"""The table of a view."""
+"""The table for a view."""
 
 import csv
 import io
@@ -28,7 +28,7 @@ ALONE = BoardView("v1", (SOKOBAN.key,))
 
 
 def a_row(entry: str, sokoban: int | None, alfworld: int | None = None, **changes: Any) -> FullRow:
-    """An entry that has solved so many of 100 episodes of the panels that it has played."""
+    """An entry that has solved these numbers of 100 episodes of the panels that it has played."""
     pairs = ((ALFWORLD, alfworld), (SOKOBAN, sokoban))
     solved = {facts: [first(count)] for facts, count in pairs if count is not None}
     return board_row(f"20260101_{entry}", solved, **changes)
@@ -81,7 +81,7 @@ def test_the_mean_needs_every_panel(boards: Boards) -> None:
     }
     assert frame.loc["20260101_one", "sokoban/builtin"] == 0.9
     assert math.isnan(frame.loc["20260101_one", "rank"])
-    # With one panel, those who have played it have the mean.
+    # With one panel, every entry that has played it has the mean.
     assert table(board, ALONE)["success"].to_dict() == {"20260101_one": 0.9, "20260101_both": 0.5}
 
 
@@ -106,8 +106,8 @@ def test_success_with_its_interval(boards: Boards) -> None:
 
 @pytest.mark.parametrize(
     ("reverse", "names"),
-    # Lower is better: the least first. What is unknown is last in either direction, and the
-    # infinite one is the worst of those that are known.
+    # Lower is better: ascending. Unknown values are last in either direction, and the infinite one
+    # is the worst of the known ones.
     [
         (False, ["low", "high", "overflow", "unknown"]),
         (True, ["overflow", "high", "low", "unknown"]),
@@ -142,7 +142,7 @@ def test_texts_are_sorted_in_any_case(boards: Boards) -> None:
     )
     assert order(board, replace(ALONE, sort="name")) == ["4", "2", "1", "3"]
     assert order(board, replace(ALONE, sort="name", reverse=True)) == ["3", "1", "2", "4"]
-    # Of those without a paper the one with the highest success comes first.
+    # Among those without a paper, the one with the highest success comes first.
     assert order(board, replace(ALONE, sort="paper")) == ["4", "3", "2", "1"]
 
 
@@ -236,7 +236,7 @@ def test_an_empty_table_has_all_columns(boards: Boards) -> None:
 def test_a_new_column_is_one_entry_in_one_place(
     boards: Boards, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The change as a maintainer makes it: these lines, and nothing else."""
+    """The change that a maintainer would make: these lines, and nothing else."""
     # fmt: off
     new = Column("turns", "turns", "count", "mean turns of an episode on the panels shown",
                  lambda line: sum(panel.turns for panel in line.played) / len(line.played))

@@ -1,4 +1,4 @@
-"""Filters: what somebody wants to see of the board."""
+"""Filters: the part of the board to show."""
 
 from dataclasses import replace
 
@@ -44,7 +44,7 @@ def board(boards: Boards) -> Board:
 
 
 def seen(board: Board, **changes: object) -> list[str]:
-    """Names of the entries that a view shows, of both panels by default."""
+    """Names of the entries in a view, by default with both panels."""
     view = replace(BoardView("v1", (SOKOBAN.key, ALFWORLD.key)), **changes)  # type: ignore[arg-type]
     return [row.id[9:] for row in board.rows() if wanted(row, view)]
 
@@ -98,7 +98,7 @@ def test_an_init_counts_as_its_own(boards: Boards) -> None:
 
 
 def test_the_first_view_has_something_to_sort_by(boards: Boards, board: Board) -> None:
-    # Nobody has played both panels; most have played Sokoban.
+    # No entry has played both panels; most have played Sokoban.
     assert default_view(board) == BoardView("v1", (SOKOBAN.key,))
     both = {SOKOBAN: [first(5)], ALFWORLD: [first(5)]}
     policy = boards(*ROWS, board_row("20260104_policy", both, kind="policy"))

@@ -46,7 +46,7 @@ START = start().checkpoints[0].model
 
 
 def trained(entry: str, recipe: str, solved: int, collapsed: int, retention: float) -> FullRow:
-    """Three seeds that solve as many of 100 levels, some of which collapsed."""
+    """Three seeds that solve equally many of 100 levels, some of which collapsed."""
     event = EventCount("collapse", collapsed, 3, collapsed / 3, 0.0, 0.56)
     columns = (
         NamedValue("collapse_rate", collapsed / 3),
@@ -61,7 +61,7 @@ def trained(entry: str, recipe: str, solved: int, collapsed: int, retention: flo
 
 
 def with_curves(row: FullRow, seed: SeedCurves) -> FullRow:
-    """An entry each of whose seeds trained like this."""
+    """An entry in which each seed trained like this."""
     return replace(row, curves=(seed,) * len(row.checkpoints))
 
 
@@ -91,7 +91,7 @@ def test_who_leads_by_how_much_and_what_collapsed(boards: Boards) -> None:
     once = replace(three[1], checkpoints=three[1].checkpoints[:1])
     said = text_of(answer(boards(three[0], once), STATE))
     assert "points ahead of b (one seed), a tie." in said
-    # Entries of one recipe are told apart by their own names.
+    # Entries of the same recipe are distinguished by their own names.
     twice = [replace(each, recipe="grpo") for each in three]
     assert "ahead of b (GRPO), a tie; also tied: c (GRPO)." in text_of(
         answer(boards(*twice), STATE)
@@ -112,7 +112,7 @@ def test_the_summary_has_the_best_method_of_every_task(boards: Boards) -> None:
          "Reproduce"],
     ]  # fmt: skip
     assert 'href="?tab=board&amp;protocol=v1&amp;panels=sokoban%2Fbuiltin"' in page
-    # Who leads by a single seed has no such number: the best known one stands with its name.
+    # A leader with a single seed has no such number: the best known one is shown with its name.
     one = board_row("20260101_e", {SOKOBAN: [first(90)]}, recipe="gspo", track="sokoban-standard")
     said = text_of(summary(boards(one, sure), STATE))
     assert "70.0 30.0\u201390.0, SAMPO; the leader has one seed" in said
@@ -138,7 +138,7 @@ def test_a_lead_says_what_it_cost(boards: Boards) -> None:
                    for name, recipe, solved in (("a", "grpo", 60), ("b", "sampo", 80)))  # fmt: skip
     said = text_of(answer(boards(with_curves(cheap, plain), with_curves(dear, dynamic)), STATE))
     assert "points ahead of GRPO , after 3.0 times as many training episodes (" in said
-    # GRPO ends at 60% after 256 episodes; SAMPO was between 30 (192 episodes) and 50% (384) then.
+    # GRPO ends at 60% after 256 episodes; SAMPO was then between 30 (192 episodes) and 50% (384).
     assert "(after equally many: \u221223.3 [" in said
     alike = text_of(answer(boards(with_curves(cheap, plain), with_curves(dear, plain)), STATE))
     assert "training episodes" not in alike
@@ -164,14 +164,14 @@ def test_places_within_a_track_stand_below_its_name(boards: Boards) -> None:
 
     apart = ["Track sokoban-standard", "a", "b", "Track sokoban-stress", "c"]
     assert order()[:5] == order(sort="sokoban/builtin")[:5] == apart
-    # Whatever says how good an entry is, is compared within a track.
+    # All measures of how good an entry is are compared within a track.
     assert order(sort="retention")[:5] == apart
     assert order(sort="name")[:3] == ["a", "b", "c"]
     assert order(track="sokoban-standard")[:2] == ["a", "b"]
 
 
 def test_the_first_view_has_the_best_of_every_track(boards: Boards) -> None:
-    """In a mean over tasks those tracks come first that have one, whatever their names."""
+    """For a mean over tasks, tracks that have one come first, whatever their names."""
     one = [trained(f"a{n}", "gspo", n, 0, 0.9) for n in range(31)]
     stress = [replace(trained(f"s{n}", "gspo", n, 0, 0.9), track="sokoban-stress") for n in (1, 2)]
     both = board_row("20260101_b", {SOKOBAN: [first(1)], ALFWORLD: [first(1)]})
@@ -225,7 +225,7 @@ def test_the_number_to_quote(boards: Boards) -> None:
     assert cells["a"][3] == "50.0 20.0\u201362.5" and cells["b"][3] == "\u2013"
     assert dependable_of(row, [SOKOBAN.key]) == Interval(0.5, 0.2, 0.625)
     assert dependable_of(row, [SOKOBAN.key, ALFWORLD.key]) is None
-    # The mean of two panels, with the means of the ends: they have the same seeds.
+    # The mean of two panels, with the means of the bounds: they share their seeds.
     (panel,) = row.panels
     second = replace(panel, task="alfworld", dependable=DependableSuccess(0.3, 0.1, 0.5))
     both = dependable_of(replace(row, panels=(panel, second)), [SOKOBAN.key, ALFWORLD.key])
@@ -276,10 +276,10 @@ def test_columns_that_say_nothing_are_not_shown(boards: Boards) -> None:
     assert not {"collapse_rate", "retention"} & hidden
     names = [column.name for column in chosen(board, STATE)]
     assert names[:3] == ["rank", "name", "sokoban/builtin"] and "track" not in names
-    # Who has chosen columns sees them.
+    # Columns selected by the user are shown.
     own = State(protocol="v1", panels="sokoban/builtin", columns=("track",))
     assert "track" in [column.name for column in chosen(board, own)]
-    # A single entry's track stands in the answer, its drawdown nowhere else.
+    # A single entry's track is in the answer, but its drawdown is nowhere else.
     alone = uninformative(boards(trained("a", "sampo", 80, 0, 0.9)), "v1", "sokoban/builtin")
     assert {"track", "init", "badges"} <= alone and "retention" not in alone
 
@@ -288,7 +288,7 @@ def test_the_best_entry_beside_a_published_one_names_its_track(boards: Boards) -
     stress = replace(trained("b", "grpo", 90, 0, 0.9), track="sokoban-stress")
     board = boards(trained("a", "grpo", 80, 0, 0.9), stress)
     said = text_of(board_page(board, STATE))
-    # A track that is made to break methods is not what the paper trained on.
+    # A track designed to break methods does not correspond to the paper's training.
     assert "GRPO 83.90 80.0 sokoban-standard Qwen3-4B-VL-Instruct-RFT" in said
 
 
@@ -300,7 +300,7 @@ def test_a_recipe_on_no_track_is_as_declared_and_no_best_method(boards: Boards) 
     ]
     page = board_page(board, STATE)
     assert "cispo, as declared \u00b7 tiny-sokoban" in text_of(page)
-    # The paper's CISPO has no entry here to stand beside it.
+    # The paper's CISPO has no entry here to compare with.
     assert "CISPO 26.02 \u2013 Qwen3-4B" in text_of(page)
     assert "cispo, as declared has 99.0%" in text_of(answer(board, STATE))
     drawn = json.loads(success_chart(board, STATE)["plot"])["data"]["values"]
@@ -353,7 +353,7 @@ def test_holes_name_the_command_and_its_cost(tmp_path: Path) -> None:
 
 
 def test_a_track_of_several_tasks_has_its_mean_in_the_summary(tmp_path: Path) -> None:
-    """40 and 20% on two tasks. Tracks of comparisons have no rows there."""
+    """40 and 20% on two tasks. Tracks for comparisons have no rows there."""
     both = {ALFWORLD: [first(40)], SOKOBAN: [first(20)]}
     mixed = board_row("20260101_m", both, recipe="grpo", track="all-standard")
     apart = [
@@ -374,7 +374,7 @@ def test_a_track_of_several_tasks_has_its_mean_in_the_summary(tmp_path: Path) ->
 
 
 def test_an_entry_counts_by_the_panels_of_its_track(tmp_path: Path) -> None:
-    """Sokoban's own panel is solved by 80%, whatever else was played; of both panels 55%."""
+    """Sokoban's own panel is solved by 80%, whatever else was played; both panels by 55%."""
     row = trained("a", "grpo", 80, 0, 0.9)
     (own,) = row.panels
     played = (replace(own, panel="two_boxes", success=0.3), own)
@@ -389,7 +389,7 @@ def test_an_entry_counts_by_the_panels_of_its_track(tmp_path: Path) -> None:
 
 
 def test_a_page_of_three_protocols_covers_all_tracks(tmp_path: Path) -> None:
-    """Text and images are two protocols; each track belongs to one, and an older one to none."""
+    """Text and images are two protocols; each track belongs to one, an older protocol has none."""
     text = trained("a", "grpo", 80, 0, 0.9)
     pixels = replace(trained("b", "grpo", 60, 0, 0.9), protocol=PIXELS, track="sokoban-pixels")
     older = replace(trained("c", "grpo", 10, 0, 0.9), protocol="v0")
@@ -439,5 +439,5 @@ def test_a_cell_shows_the_study_where_it_has_more_seeds_than_the_entry(tmp_path:
         path = tmp_path / PARQUET
         path.write_bytes(parquet_bytes(BoardContent(facts, content.rows)))
         found = text_of(coverage_page(load(path), State(tab="coverage", protocol="v1")))
-        # What has runs stands first.
+        # Tracks with runs come first.
         assert f"method sokoban standard GRPO {said} PPO +" in found

@@ -1,4 +1,4 @@
-"""Training curves: the interval of survival, the same as a table, why a training was ended."""
+"""Training curves: the interval of survival, the same as a table, why a training run ended."""
 
 import json
 from dataclasses import replace
@@ -14,11 +14,11 @@ from tests.leaderboard.conftest import SOKOBAN, Boards, first
 from tests.leaderboard.pages import rows_of, text_of
 from tests.support.board_rows import board_row
 
-# Three seeds: one is last seen at 5, one collapses at 10, and the last one at 15.
+# Three seeds: one is last observed at 5, one collapses at 10, and the last one at 15.
 CENSORED = Survival(
     (5, 10, 15), (1.0, 0.5, 0.0), (None, 0.05, None), (None, 0.95, None), (3, 2, 1), (0, 1, 1)
 )
-# Exact intervals of n of n: from 0.025^(1 / n).
+# Exact intervals for n of n: from 0.025^(1 / n).
 THREE_LEFT = exact(3, 3).low, 1.0
 TWO_LEFT = exact(2, 2).low, 1.0
 # All collapse: the last share is 0, and its interval is unknown.
@@ -31,7 +31,7 @@ def test_the_band_of_survival_is_where_the_data_bound_it() -> None:
         ((0, 1), (5, 1), (10, 0.5), (15, 0), (15, 0)),
         ((0, *THREE_LEFT), (5, *THREE_LEFT), (10, 0.05, 0.95), (15, 0.05, 0.95)),
     )
-    # Nothing happens: the interval is the same from the start to the end.
+    # Without events, the interval is the same from the start to the end.
     assert _stairs(ALL_LEFT, 30.0)[1] == ((0, *TWO_LEFT), (30, *TWO_LEFT), (30, *TWO_LEFT))
 
 
@@ -74,13 +74,13 @@ def test_a_curve_is_the_median_and_the_range_of_the_seeds(boards: Boards) -> Non
     assert [(each["x"], round(each["y"], 6)) for each in middle] == [(0, 20), (10, 50), (20, 30)]
     band = data_of(value)
     assert [(each["low"], each["high"]) for each in band] == [(20, 20), (40, 60), (10, 50)]
-    # The cross of the seed that collapsed, on its own curve.
+    # A cross on the curve of the seed that collapsed.
     assert data_of(value, 3) == [
         {"label": "GRPO", "x": 20.0, "y": 10.0, "said": "GRPO, seed 0, update 20"}
     ]
     played = curve_chart("success", board, replace(state, x="episodes"))
     assert [each["x"] for each in json.loads(played["plot"])["data"]["values"]] == [0, 80, 160]
-    # The log does not say how many tokens were sampled.
+    # The log does not contain the number of sampled tokens.
     assert "Not measured" in curve_chart("success", board, replace(state, x="tokens"))["plot"]
     assert "Not measured" in curve_chart("entropy", board, state)["plot"]
     assert "GRPO ends at 30.0" in json.loads(value["plot"])["description"]

@@ -1,4 +1,4 @@
-"""The page of an entry: what its stability was measured on, and how a reader checks it again."""
+"""The page of an entry: the data behind its stability, and how a reader can check it."""
 
 import math
 from dataclasses import replace
@@ -27,7 +27,7 @@ from tests.support.board_rows import board_row
 
 
 def stability(*drawdowns: float | None) -> Stability:
-    """The stability of as many seeds, with an interval of the median that is none of them."""
+    """The stability of these seeds, with an interval that does not match their median."""
     known = sorted(each for each in drawdowns if each is not None)
     numbers = SeedNumbers(
         "max_drawdown", drawdowns, known[len(known) // 2], 0.111, 0.222, None, known[-1]
@@ -81,7 +81,7 @@ def test_few_seeds_have_a_range_and_no_interval() -> None:
     many = str(stability_tables(stability(0.1, 0.5, 0.2, 0.3, 0.3, 0.4), []))
     assert "95% interval of the median" in many and "range of the seeds" not in many
     assert "11.1\u201322.2" in many
-    # One seed has no range, and five that are known of six no interval.
+    # One seed has no range, and five known of six seeds have no interval.
     for seeds in ((0.1,), (0.1, 0.5, 0.2, 0.3, 0.3, None)):
         row = rows_of(str(stability_tables(stability(*seeds), [])).split("Every number", 1)[1])[0]
         assert row[2] == "\u2013"
@@ -149,7 +149,7 @@ def test_what_a_reader_can_do_without_a_log(kind: str, text: str) -> None:
     said = text_of(str(reproduce(row_of(kind, "arlarena-bench eval --model x"))))
     assert text in said
     assert "arlarena-bench eval --model x" in said
-    # Without a log nothing is known of a training.
+    # Without a log, nothing is known about the training.
     assert "train every seed" not in said
 
 
@@ -181,7 +181,7 @@ def test_stability_from_other_trainers_logs_says_so(boards: Boards) -> None:
     assert "on a panel that the logs do not name" in said
     assert "stability: foreign logs" in said
     assert "Training curves" not in said
-    # The table of all entries has no such number among ours.
+    # The table of all entries does not include such a number among ours.
     (row,) = board.rows("v1")
     assert row.stability_column("max_drawdown") is None
     assert row.foreign_column("max_drawdown") == 0.2
@@ -222,7 +222,7 @@ def test_an_entry_leads_to_its_track_its_episodes_and_its_files(boards: Boards) 
         "tab=board&amp;protocol=v1&amp;panels=sokoban%2Fbuiltin&amp;track=sokoban-standard" in shown
     )
     assert f"entry={rows[1].id}&amp;panel=sokoban%2Fbuiltin" in shown
-    # Without a repository there is nowhere to lead.
+    # Without a repository, there is nothing to link to.
     assert f"<code>submissions/{rows[1].id}</code></dd>" in shown
     facts = replace(board.facts, repository="https://example.org/r", commit="c" * 40)
     there = entry_page(Board(facts, board._table), state)

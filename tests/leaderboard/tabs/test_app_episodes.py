@@ -1,4 +1,4 @@
-"""The browser of episodes: every play can be opened, and nothing else is shown in its place."""
+"""The episode browser: every play can be opened, and nothing else is shown in its place."""
 
 import json
 import re
@@ -35,8 +35,8 @@ def twice(
 ) -> tuple[Board, Path]:
     """The trained entry as if each seed had played every episode twice.
 
-    The second play of each seed is the other one's, so of an episode that one of them has solved
-    there are four plays, and these are solved: seed 0 play 1 and seed 1 play 2, or the other two.
+    The second play of each seed is the other seed's, so an episode that only one of them has solved
+    has four plays, of which two are solved: seed 0 play 1 and seed 1 play 2, or the other two.
     """
     from benchmark.archive import sha256_of
 
@@ -75,7 +75,7 @@ def mixed(board: Board) -> str:
 
 
 def ways(page: str, row: int) -> list[str]:
-    """The ways to plays of an episode, row by row; that which is shown has a mark."""
+    """The links to an episode's plays, row by row; the current one is marked."""
     (pane,) = re.findall('<div class="lb-episode">.*', page, re.DOTALL)
     found = re.findall('<p class="lb-ways">(.*?)</p>', pane)[row]
     return [
@@ -130,11 +130,11 @@ def test_who_asks_for_what_failed_sees_a_play_that_did(twice: tuple[Board, Path]
     for show in ("solved", "failed"):
         page = episodes_page(board, submissions, replace(state, show=show))
         assert outcome(page) == show
-        # A play that was chosen stays, whatever it came to.
+        # A selected play stays, whatever its outcome.
         chosen = replace(state, show=show, seed="1", repeat="2")
         page = episodes_page(board, submissions, chosen)
         assert f"{state.episode}, seed 1, play 2" in page
-        # The list leads from it to plays that ended as it says, and not to the same play of others.
+        # The list links to plays with the selected outcome, not to the same play of other episodes.
         (listed,) = re.findall('<ul class="lb-list".*</ul>', page)
         assert "seed=" not in listed and "repeat=" not in listed
     page = episodes_page(board, submissions, replace(state, seed="1", repeat="2"))
@@ -276,9 +276,9 @@ def test_plays_stand_side_by_side(twice: tuple[Board, Path]) -> None:
         ended = "solved" if play.record.success else "failed"
         assert f"<h4>seed {seed}</h4>" in section and f">{ended} after " in section
         assert section.count("<li ") == len(play.record.turns)
-        # One turn is shown of each: the first.
+        # One turn of each is shown: the first.
         assert section.count("lb-now") == 1 and "lb-turns lb-single" in section
-    # The board before the first turn is the same for all: it is there once.
+    # The board before the first turn is the same for all and shown only once.
     assert page.count("Board before the first turn") == 1
     missing = episodes_page(board, Path("nowhere"), replace(state, beside=True))
     assert missing.count("folder is not here") == 2

@@ -1,4 +1,4 @@
-"""What the tabs show, as functions from a board and a state to HTML."""
+"""The contents of tabs, as functions from a board and a state to HTML."""
 
 import json
 import re
@@ -73,13 +73,13 @@ class Seen(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.add(tag)
         self.attributes |= {(name, value or "") for name, value in attrs}
-        # A Space is a frame, in which other sites refuse to be shown.
+        # A Space is a frame, in which other sites cannot be displayed.
         given = dict(attrs)
         if tag == "a" and (given.get("href") or "").startswith("https://"):
             assert given.get("target") == "_blank"
         if tag == "a" and (given.get("href") or "").startswith("leaderboard."):
             assert "download" in given
-        if tag != "input":  # it has no end
+        if tag != "input":  # it has no closing tag
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -94,7 +94,7 @@ class Seen(HTMLParser):
 
 
 def harmless(page: str) -> Seen:
-    """A page that holds elements of ours alone, and no link but to itself or to https."""
+    """A page with our own elements only, and no links except to itself or to https."""
     seen = Seen(page)
     assert seen.elements <= ELEMENTS
     assert not [name for name, _ in seen.attributes if name.startswith("on") or name == "style"]
@@ -130,7 +130,7 @@ def compare_whole(board: Board, state: State) -> str:
 
 
 def pages(board: Board) -> dict[str, str]:
-    """What every tab shows first, by its name."""
+    """The initial contents of every tab, by its name."""
     draw: dict[str, Callable[[Board, State], str]] = {
         "board": board_page,
         "stability": stability_whole,
@@ -246,7 +246,7 @@ def test_published_numbers_are_marked_and_apart(board: Board) -> None:
     assert "SAMPO" not in table and "SAMPO" in published
     assert "92.72" in published
     assert published.index("SAMPO") < published.index("GSPO") < published.index("SAPO")
-    # Its numbers are of its own episodes, whichever panel of the task is shown.
+    # Its numbers are for its own episodes, whichever panel of the task is shown.
     own = board_page(board, open_query(board, {"panels": "webshop/builtin"}).state)
     assert "WebShop, the paper&#39;s own episodes (%)" in own
     none = board_page(board, open_query(board, {"panels": "tir_math/builtin"}).state)
@@ -313,7 +313,7 @@ def test_compare_by_hand(boards: Boards) -> None:
     grid, listed = page.split("on which they differ</summary>")
     assert "builtin-0040" in listed and "builtin-0039" not in listed
     assert "builtin-0060" not in listed
-    # Both solve 40, the first 20 more, nobody the other 40.
+    # Both solve 40, the first one 20 more, and neither the remaining 40.
     counts = {name: grid.count(f'class="lb-cell lb-cell-{name}" href') for name in CELLS}
     assert counts == {"both": 40, "first": 20, "second": 0, "none": 40}
     assert "no panel in common" not in page
@@ -326,7 +326,7 @@ def test_compare_by_hand(boards: Boards) -> None:
 
 
 def test_a_test_stands_only_beside_an_interval_of_the_same(boards: Boards) -> None:
-    """Of several seeds the interval may hold 0 where the checkpoints alone surely differ."""
+    """With several seeds, the interval may contain 0 although the checkpoints alone differ."""
     solved = [first(95), first(60), first(55)]
     board = boards(
         board_row("20260101_three", {SOKOBAN: solved}),

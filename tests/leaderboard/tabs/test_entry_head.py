@@ -1,4 +1,4 @@
-"""The top of an entry's page: numbers at a glance, its curve, and the line that reproduces it."""
+"""The top of an entry's page: key numbers, its curve, and the line that reproduces it."""
 
 import json
 from dataclasses import replace
@@ -38,7 +38,7 @@ def test_numbers_at_a_glance(boards: Boards) -> None:
     number = DependableSuccess(0.45, 0.2, 0.5)
     board = boards(replace(row, panels=(replace(panel, dependable=number),)))
     said = text_of(entry_head(board, STATE))
-    # Welch's interval of two seeds that are 10 points apart leaves everything open.
+    # Welch's interval for two seeds that are 10 points apart is inconclusive.
     assert "success on Sokoban 45.0% 95% CI 0.0\u2013100.0" in said
     assert "dependable success 45.0% 95% CI 20.0\u201350.0 lowest seed 40.0%" in said
     assert "0/2 collapsed" in said

@@ -1,4 +1,4 @@
-"""Wherever collapses are counted: runs that halved, and runs of which nobody knows."""
+"""Everywhere that collapses are counted: runs that halved, and runs with unknown outcome."""
 
 import re
 from csv import DictReader
@@ -57,7 +57,7 @@ def test_what_halved_stands_beside_what_collapsed(tmp_path: Path) -> None:
     assert "0 of 3 0\u201356% 2 halved" in text_of(summary(board, state))
     chart = success_chart(board, state)["plot"]
     assert "0 of 3 collapsed, 2 halved" in chart and '"bad": true' in chart
-    # What is red in the figure is red in the table.
+    # Both the figure and the table mark it in red.
     assert 'lb-chip lb-bad">0/3 collapsed, 2 halved' in table
     lead = text_of(stability_lead(board, state))
     told = "0 of 3 training runs collapsed on the panels shown, and 2 of 3 halved : "
@@ -115,7 +115,7 @@ def test_too_few_validations_are_not_zero_collapses(tmp_path: Path) -> None:
 
 
 def test_seeds_that_are_unknown_stand_beside_one_that_collapsed(tmp_path: Path) -> None:
-    """Only a run that collapsed shows it: 1 of 1 would be a share of what nobody has chosen."""
+    """The only known run is one that collapsed, so 1 of 1 would be a biased share."""
     event = EventCount("collapse", 1, 1, 1.0, 0.025, 1.0)
     rate = (NamedValue("collapse_rate", 1.0),)
     row = replace(ROW, stability=replace(STABILITY, columns=rate, events=(event,), halved=()))
@@ -139,7 +139,7 @@ def test_seeds_that_are_unknown_stand_beside_one_that_collapsed(tmp_path: Path) 
     for page, part in said.items():
         assert part in text_of(page)
         assert "3\u2013100%" not in page
-    # Among all events, too.
+    # Also in the list of all events.
     assert "collapse 1 of 3, 2 unknown \u2013 \u2013" in text_of(entry_page(board, own))
     assert "1 of 3 collapsed, 2 unknown" in success_chart(board, state)["plot"]
     (line,) = DictReader(StringIO(csv(board, state)))

@@ -37,7 +37,7 @@ def trained(
     track: str = "sokoban-standard",
     **measures: float,
 ) -> FullRow:
-    """Seeds that solve as many of 100 levels; those of `fallen` collapsed at update 9."""
+    """Seeds that solve equally many of 100 levels; those of `fallen` collapsed at update 9."""
     seeds = tuple(range(len(solved)))
     event = EventCount("collapse", len(fallen), len(seeds), len(fallen) / len(seeds), 0.0, 0.56)
     columns = tuple(NamedValue(*pair) for pair in measures.items())
@@ -60,7 +60,7 @@ def spec_of(plot: charts.Value) -> dict[str, Any]:
 
 
 def values(spec: dict[str, Any], mark: str, **about: Any) -> list[dict[str, Any]]:
-    """What layers of a mark draw."""
+    """The values drawn by layers of a mark."""
     layers = [
         each for each in spec["layer"] if {"type": mark, **about}.items() <= each["mark"].items()
     ]
@@ -101,12 +101,13 @@ def test_both_tracks_of_a_method_stand_in_one_row_the_best_first(boards: Boards)
         ("CISPO", "stress", 2),
     ]  # fmt: skip
     dot = next(each["encoding"] for each in spec["layer"] if each["mark"].get("size") == 75)
-    # An entry is a lane, and there is one between two rows.
+    # Every entry has a lane, with an empty one between two rows.
     named = [(each["row"], each["lane"]) for each in values(spec, "text", align="right")]
     assert sorted(named, key=lambda pair: pair[1]) == [("SAMPO", 0), ("CISPO", 2), ("GSPO", 5)]
     assert [each["lane"] for each in drawn] == [0, 2, 5, 3]
     assert dot["y"]["scale"]["domain"] == list(range(6)) and spec["height"] == 6 * 13
-    # A track is told by its lane within the row, by shape and by tone, a collapse also in words.
+    # A track is shown by its lane within the row, by shape and by tone, and a collapse also in
+    # words.
     assert dot["shape"]["field"] == dot["color"]["field"] == "track"
     assert len(set(dot["shape"]["scale"]["range"])) == 2
     assert [(each["row"], each["end"]) for each in values(spec, "text", align="left")] == [
@@ -116,12 +117,12 @@ def test_both_tracks_of_a_method_stand_in_one_row_the_best_first(boards: Boards)
     assert [(each["row"], each["track"], each["seed"]) for each in red] == [
         ("CISPO", "stress", 0), ("CISPO", "stress", 1),
     ]  # fmt: skip
-    # On top of the dot, it leads where the dot does.
+    # It covers the dot, so it has the same link.
     assert red[0]["href"] == drawn[-1]["href"] and "entry=20260101_c" in red[0]["href"]
     small = values(spec, "point", size=14)
     assert [each["seed"] for each in small] == [80, 80, 50, 50, 5]
     assert {each["start"] for each in values(spec, "rule", strokeWidth=1.5)} == {20}
-    # From 0 to the next 10 above the highest interval, init and seed.
+    # From 0 to the next multiple of 10 above the highest interval, init and seed.
     top = max(each["high"] for each in drawn)
     assert dot["x"]["scale"]["domain"] == [0, 10 * math.ceil(top / 10)] == [0, 90]
     assert "CISPO: stress, 2.0% [" in spec["description"]
@@ -137,7 +138,7 @@ def test_the_figure_shows_the_chosen_track_alone_and_no_legend(boards: Boards) -
         for each in spec["layer"]
         if "color" in each["encoding"]
     )
-    # Nobody knows where it started.
+    # Its start is unknown.
     assert values(spec, "rule", strokeWidth=1.5) == []
     assert "before training" not in json.dumps(spec["title"])
 
@@ -150,7 +151,7 @@ def test_seeds_of_a_mean_over_panels_are_their_means(boards: Boards) -> None:
     )  # fmt: skip
     spec = spec_of(success_chart(boards(both), replace(STATE, panels="built-in")))
     assert [each["seed"] for each in values(spec, "point", size=14)] == [30, 40]
-    # Without logs nobody knows whether it collapsed.
+    # Without logs, a collapse is unknown.
     assert [each["end"] for each in values(spec, "text", align="left")] == ["no logs"]
 
 
