@@ -1,4 +1,4 @@
-"""Which comments are posted under pull requests, asked of a server in GitHub's place."""
+"""Which comments are posted on pull requests, tested with a local server in GitHub's place."""
 
 import io
 import json
@@ -50,7 +50,7 @@ def zipped(
 
 @dataclass
 class Forge:
-    """What GitHub knows: one pull request, the files of its commit, a verdict and comments."""
+    """GitHub's data: one pull request, the files of its commit, a verdict and comments."""
 
     head: str = SHA
     files: list[dict[str, Any]] = field(default_factory=lambda: [{"filename": FILE}])
@@ -79,7 +79,7 @@ class Forge:
             return Reply(b"{}")
         if path.startswith("actions/artifacts/"):
             assert self.server is not None
-            # GitHub's files lie on another host.
+            # GitHub's files are on another host.
             host = f"http://localhost:{self.server.port}"
             return Reply(b"", 302, {"Location": f"{host}/blobs?id={path.split('/')[2]}"})
         found = self._get(path, query)
@@ -104,7 +104,7 @@ class Forge:
         return None
 
     def post(self, tmp_path: Path) -> list[str]:
-        """Run the script; returns the bodies of all comments afterwards."""
+        """Run the script; returns the bodies of all comments afterward."""
         run = {
             "id": 3,
             "event": "pull_request",
@@ -172,7 +172,7 @@ def test_the_token_stays_with_github(forge: Forge, tmp_path: Path) -> None:
 def test_a_verdict_that_may_be_forged_is_not_posted(
     forge: Forge, tmp_path: Path, files: list[dict[str, Any]]
 ) -> None:
-    """Nothing of the artifact is read then: not even asked for."""
+    """The artifact is not even requested then."""
     forge.files = files
     assert forge.post(tmp_path) == [comment_of(UNTRUSTED)]
     assert forge.server is not None
@@ -221,7 +221,7 @@ def test_the_last_attempt_counts(forge: Forge, tmp_path: Path) -> None:
 
 
 def test_a_link_in_the_archive_leads_nowhere(forge: Forge, tmp_path: Path) -> None:
-    """Followed, it would post the token from `/proc/self/environ`."""
+    """A followed link would post the token from `/proc/self/environ`."""
     forge.archives = {7: zipped("/proc/self/environ", link=True)}
     assert forge.post(tmp_path) == [comment_of("/proc/self/environ")]
 
@@ -249,7 +249,7 @@ def test_an_archive_without_end_is_refused(forge: Forge, tmp_path: Path) -> None
 
 
 def test_one_comment_is_kept_up_to_date(forge: Forge, tmp_path: Path) -> None:
-    """On the second page of comments, after one of somebody else with the same first line."""
+    """Its comment is on the second page, after somebody else's with the same first line."""
     forged = {"id": 1, "user": {"login": "mallory"}, "body": f"{MARK}\nmine"}
     gone = {"id": 2, "user": None, "body": MARK}
     talk = [{"id": 10 + n, "user": {"login": BOT}, "body": "hello"} for n in range(100)]
@@ -282,7 +282,7 @@ def test_a_forge_that_refuses_is_an_error(forge: Forge, tmp_path: Path) -> None:
 def test_a_verdict_of_another_branch_is_not_shown(
     forge: Forge, tmp_path: Path, base: dict[str, str]
 ) -> None:
-    """One branch, sent to main and to an older one: the judge of the older one says yes."""
+    """The same branch is sent to main and to an older branch, whose judge accepts it."""
     forge.archives = {7: zipped("Accepted.", base=json.dumps(base).encode())}
     assert forge.post(tmp_path) == [comment_of(OTHER_BASE)]
 

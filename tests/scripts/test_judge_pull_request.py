@@ -1,4 +1,4 @@
-"""The judge of pull requests, on real commits: a verdict or a reason, and nothing is run."""
+"""The judge of pull requests, on real commits: gives a verdict or a reason, and runs nothing."""
 
 import html
 import json
@@ -20,7 +20,7 @@ FOLDER = "20260102_policy"
 
 @pytest.fixture(scope="module")
 def entries(tmp_path_factory: pytest.TempPathFactory, submissions: Path) -> dict[str, Path]:
-    """A policy's submission and one of a training from the init that is shipped."""
+    """A policy's submission, and one of a training run from the shipped init."""
     copy = copied(submissions / "20260102_trained", tmp_path_factory.mktemp("entries"))
     digest = read_registry()["tiny-sokoban"].sha256
     copy.about(lambda about: about["init"].update(sha256=digest))
@@ -31,7 +31,7 @@ def entries(tmp_path_factory: pytest.TempPathFactory, submissions: Path) -> dict
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """The base branch: nothing is submitted yet."""
+    """The base branch without any submission."""
     root = tmp_path / "base"
     git(tmp_path, "init", "--quiet", "--initial-branch", "main", str(root))
     put(root, "README.md")
@@ -41,7 +41,7 @@ def clone(tmp_path: Path) -> Path:
 
 
 def pull_request(clone: Path, change: Callable[[Path], object], fork: str = "main") -> str:
-    """Make a pull request's commits; the clone has the base branch again afterwards.
+    """Make a pull request's commits; the clone is on the base branch again afterward.
 
     Returns:
         Its last commit.
@@ -104,7 +104,7 @@ def test_what_else_is_touched_is_a_finding(clone: Path, entries: dict[str, Path]
 
 
 def other_weights(copy: Copy, number: int, run: str) -> None:
-    """Says that a checkpoint has other weights."""
+    """Claim that a checkpoint has other weights."""
     model = {"sha256": sha256_text(f"stolen {number}")}
     copy.about(lambda about: about["checkpoints"][number]["model"].update(model))
     copy.manifest(lambda manifest: manifest["model"].update(model), run)
@@ -114,7 +114,7 @@ def other_weights(copy: Copy, number: int, run: str) -> None:
 def test_the_comparison_is_with_what_the_base_has_by_now(
     clone: Path, entries: dict[str, Path]
 ) -> None:
-    """A branch from before somebody's submission cannot take its records."""
+    """A branch from before somebody's submission cannot copy its records."""
     fork = git(clone, "rev-parse", "main")
     victim = copied(entries["trained"], clone / "submissions")
     victim.folder.rename(clone / "submissions" / VICTIM)
@@ -163,7 +163,7 @@ def test_submissions_as_a_repository_runs_nothing(clone: Path, tmp_path: Path) -
 
 
 def test_a_reason_is_harmless(clone: Path) -> None:
-    """Names in a comment are of somebody's choice."""
+    """Anyone can choose the names in a comment."""
 
     def change(root: Path) -> None:
         put(root, f"submissions/{FOLDER}/README.md")
@@ -273,7 +273,7 @@ def test_commits_that_are_not_there(clone: Path, head: str, base: str, message: 
 def test_nothing_foreign_reaches_the_log_as_it_is(
     clone: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Neither the terminal's commands nor, in a line of their own, the runner's."""
+    """Neither terminal escapes nor, on a separate line, commands to the runner."""
     wild = "\x1b]0;x\x07\n::error::x\u202e"
     out = str(clone.parent / f"out{wild}")
     told = ["--repository", str(clone), "--base-branch", "main", "--out", out]
@@ -300,7 +300,7 @@ def test_a_place_that_cannot_be_written(clone: Path, capsys: pytest.CaptureFixtu
 def test_a_judge_that_breaks_leaves_a_comment(
     clone: Path, entries: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed or broken, it has said before that it did not come to its end."""
+    """If killed or broken, it has already reported that it did not finish."""
     head = pull_request(clone, adds(entries["policy"]))
     monkeypatch.setattr("tempfile.tempdir", "/dev/null")
     with pytest.raises(NotADirectoryError):

@@ -1,4 +1,4 @@
-"""The project's own submissions, as they are planned."""
+"""The plan of the project's own submissions."""
 
 import argparse
 from dataclasses import replace
@@ -21,7 +21,7 @@ from tests.support.training.tiny_study import make_tracks, use_tracks
 
 
 def _accepted(plan: Plan) -> None:
-    """Check that every evaluation is one that the command line takes."""
+    """Check that the command line accepts every evaluation."""
     parser = argparse.ArgumentParser()
     evaluation.add(parser.add_subparsers())
     for name, arguments in plan.evaluations.items():
@@ -88,7 +88,7 @@ def test_a_cell_is_unpacked_as_the_folders_that_a_submission_takes(
     ]
     runs, logs = [], []
     for number, cell in enumerate(cells):
-        # The invented cells were played by weights of one hash.
+        # The invented cells all have the same hash of weights.
         identity = cell.facts.evaluation.model.model_copy(update={"sha256": str(number) * 64})
         evaluation = cell.facts.evaluation.model_copy(update={"model": identity})
         facts = cell.facts.model_copy(update={"evaluation": evaluation})

@@ -1,4 +1,4 @@
-"""Which pull requests are in the queue, asked of a server in GitHub's place."""
+"""Which pull requests are in the queue, tested with a local server in GitHub's place."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ RUNS: dict[str, list[dict[str, Any]]] = {
 }
 FILES: dict[int, list[dict[str, Any]]] = {
     1: ENTRY, 2: ENTRY, 3: ENTRY, 4: ENTRY,
-    # More than one folder of submissions, and none at all; more files than a submission may have.
+    # Several folders of submissions, none at all, and more files than a submission may have.
     5: [*ENTRY, {"filename": "benchmark/x.py"}], 6: [{"filename": "README.md"}], 7: [],
     8: 1000 * ENTRY, 9: ENTRY,
 }  # fmt: skip
@@ -63,7 +63,7 @@ def answer(asked: Asked) -> Reply:
         return Reply(json.dumps(COMMENTS[int(path.split("/")[1])]).encode())
     number = int(path.removeprefix("pulls/").removesuffix("/files"))
     size, page = int(query["per_page"][0]), int(query["page"][0])
-    # What nobody reads to its end is not there.
+    # Later pages must not be requested.
     assert page <= 3
     return Reply(json.dumps(FILES[number][size * (page - 1) : size * page]).encode())
 
@@ -76,7 +76,7 @@ def test_submissions_that_wait_and_what_their_check_said(tmp_path: Path) -> None
             "GITHUB_TOKEN": "secret",
         }  # fmt: skip
         assert main([str(path)], environment) == 0
-    # The board reads what this writes.
+    # The board can read the file.
     found = read_queue(path).waiting
     assert [(each.number, each.state) for each in found] == [
         (1, "passed"), (2, "failed"), (3, "running"), (4, "waiting"), (9, "rerun"),

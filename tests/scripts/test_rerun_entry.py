@@ -1,4 +1,4 @@
-"""Repeating an entry, accepted or of a pull request, with the weights that it names."""
+"""Repeats an entry, accepted or from a pull request, with the weights that it names."""
 
 import argparse
 import shutil
@@ -31,7 +31,7 @@ def git(root: Path, *arguments: str) -> str:
 
 @pytest.fixture
 def pull_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A clone with the entry in a commit alone, not in its working tree."""
+    """A clone with the entry only in a commit, not in its working tree."""
     clone = tmp_path / "clone"
     shutil.copytree(ROOT / "submissions" / ENTRY, clone / "submissions" / ENTRY)
     git(clone, "init", "--quiet")
@@ -55,7 +55,7 @@ def test_an_entry_is_played_again_before_it_is_merged(
     assert made.sample is not None
     assert (made.sample.count, made.sample.equal, made.sample.published) == (4, 4, True)
     assert len(made.sample.panels) == 4
-    # One episode says nothing of a panel of hundreds.
+    # One episode is no evidence for a panel of hundreds.
     assert not any(panel.own_play for panel in made.sample.panels)
     assert made.submission_sha256 == digest_of(ROOT / "submissions" / ENTRY)
 
@@ -81,7 +81,7 @@ def test_records_that_are_not_the_weights_are_recorded_as_such(
 def test_weights_of_a_track_have_the_chat_template_of_its_init(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A template that names what solves the panel stands in no record."""
+    """No record contains the template, which could name a panel's solutions."""
     entry = read_accepted(ROOT / "submissions" / "20261127_grpo-tir-math-standard")
     init = find_model("tiny-tir-math").path
     assert init is not None
@@ -98,13 +98,13 @@ def test_weights_of_a_track_have_the_chat_template_of_its_init(
 def test_what_no_rerun_can_settle_is_not_played(
     pull_request: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing of an entry that would be rejected anyway is loaded."""
+    """Nothing is loaded from an entry that would be rejected anyway."""
     submissions = tmp_path / "clone" / "submissions"
     shutil.copytree(ROOT / "submissions" / ENTRY, submissions / "20270101_other")
     place = str(submissions / ENTRY)
     assert rerun_entry.main([place, *OPTIONS, "--head", pull_request]) == 2
     assert "no rerun can settle this: " in capsys.readouterr().err
-    # What is there is on the base branch: its record is not to be replaced from elsewhere.
+    # An accepted entry is on the base branch, so its record must not be replaced from elsewhere.
     there = str(submissions / "20270101_other")
     assert rerun_entry.main([there, *OPTIONS, "--head", pull_request]) == 2
     assert "20270101_other is accepted already; leave --head out" in capsys.readouterr().err
@@ -138,7 +138,7 @@ def test_a_model_that_would_be_ignored_is_a_mistake(
 def test_updates_are_not_trained_again_without_the_instructions_of_their_cpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Honest ones would differ."""
+    """Honest updates would differ."""
     (folder,) = (ROOT / "submissions").glob("*_gigpo-sokoban-stress")  # its date moves with seeds
     entry = read_accepted(folder)
     log = entry.checkpoints[0].log
@@ -152,7 +152,7 @@ def test_updates_are_not_trained_again_without_the_instructions_of_their_cpu(
 
 
 def test_updates_after_a_move_to_another_cpu_are_not_compared() -> None:
-    """Honest ones would differ, and a rerun that does not hold stays in the record."""
+    """Honest updates would differ, and a failed rerun would stay in the record."""
     (folder,) = (ROOT / "submissions").glob("*_gigpo-sokoban-stress")
     point = read_accepted(folder).checkpoints[0]
     assert point.log is not None
@@ -165,7 +165,7 @@ def test_updates_after_a_move_to_another_cpu_are_not_compared() -> None:
 
 
 def test_updates_that_differ_count_only_where_the_log_names_its_cpu() -> None:
-    """Another CPU computes otherwise, which proves nothing about the entry."""
+    """Another CPU computes differently, which proves nothing about the entry."""
     (folder,) = (ROOT / "submissions").glob("*_gigpo-sokoban-stress")
     log = read_accepted(folder).checkpoints[0].log
     assert log is not None

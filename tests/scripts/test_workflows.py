@@ -1,4 +1,4 @@
-"""The workflows: whose code runs, and on what."""
+"""The workflows: whose code they run, and on which input."""
 
 import os
 import re
@@ -46,7 +46,7 @@ def test_submissions_are_judged_for_the_default_branch_alone() -> None:
 
 
 def test_the_judge_installs_nothing_that_a_pull_request_has_cached() -> None:
-    """Its other commits could have written the cache, with packages of their own."""
+    """Its other commits could have filled the cache with their own packages."""
     (path,) = (path for path in WORKFLOWS if path.stem == "submission")
     for step in content(path)["jobs"]["check"]["steps"]:
         assert "cache" not in step.get("uses", "")
@@ -54,7 +54,7 @@ def test_the_judge_installs_nothing_that_a_pull_request_has_cached() -> None:
 
 
 PLAYING = ("ci", "rerun", "space", "submission")
-"""Workflows that play or replay episodes: some of them run programs."""
+"""Workflows that play or replay episodes, some of which run programs."""
 
 
 @pytest.mark.parametrize("name", PLAYING)
@@ -82,7 +82,7 @@ def test_other_workflows_play_nothing() -> None:
 
 
 def test_no_board_is_built_without_the_sandbox() -> None:
-    """Its entries would be refused, and the board published without them."""
+    """Otherwise its entries would be rejected, and the board published without them."""
     (path,) = (path for path in WORKFLOWS if path.stem == "space")
     steps = content(path)["jobs"]["upload"]["steps"]
     names = [step.get("name", "") for step in steps]
@@ -107,7 +107,7 @@ def test_no_board_is_built_without_the_sandbox() -> None:
 
 
 def test_replays_are_kept_after_a_build_that_failed() -> None:
-    """A key is written once: each attempt has one of its own, and begins with the last."""
+    """A key can be written only once: each attempt has its own, and starts from the last one."""
     (path,) = (path for path in WORKFLOWS if path.stem == "space")
     job = content(path)["jobs"]["upload"]
     names = [step.get("uses", "").partition("@")[0] for step in job["steps"]]
