@@ -1,4 +1,4 @@
-"""Downloaded data is found through one environment variable a task."""
+"""Downloaded data is located by one environment variable per task."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ class Downloaded(SokobanTask):
 
 @pytest.fixture(autouse=True)
 def _downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task `downloaded` beside the real ones; the variable is not set, now or afterwards."""
+    """A task `downloaded` next to the real ones; the variable is unset during and after a test."""
 
     def load(name: str) -> Task:
         return Downloaded() if name == "downloaded" else load_task(name)
@@ -38,7 +38,7 @@ def test_the_option_sets_what_the_variable_says(
 ) -> None:
     use_data([f"downloaded={tmp_path}"])
     assert os.environ[VARIABLE] == str(tmp_path)
-    # Relative paths still hold in another working folder, and so does a home's tilde.
+    # Relative paths still work in another working folder, and so does a tilde.
     monkeypatch.chdir(tmp_path)
     use_data(["downloaded=."])
     assert os.environ[VARIABLE] == str(tmp_path)

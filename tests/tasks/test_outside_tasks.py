@@ -1,4 +1,4 @@
-"""Tasks that are not the benchmark's own, and tasks that are not finished."""
+"""Tasks outside the benchmark, and unfinished tasks."""
 
 import os
 import sys
@@ -31,9 +31,9 @@ TASK = Mine
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Folder]:
-    """Makes the folder of a task with this `task.py`; what its import leaves behind is removed."""
+    """Make the folder of a task with this `task.py`, and undo the effects of its import."""
     monkeypatch.setattr(sys, "path", [*sys.path])
-    # Set first: what a command adds to it is undone, too.
+    # Set first, so that additions by a command are undone as well.
     monkeypatch.setenv(VARIABLE, "")
 
     def make(name: str, text: str) -> Path:
@@ -158,7 +158,7 @@ def test_an_unfinished_task_stops_no_other_command(
 def test_all_tasks_without_the_unfinished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A folder that was begun inside the repository: `eval` of all tasks leaves it out."""
+    """An unfinished folder inside the repository, which `eval` of all tasks skips."""
     monkeypatch.setattr("benchmark.cli.commands.eval.own_names", lambda: ("begun", "sokoban"))
     out = str(tmp_path / "run")
     assert main(["eval", "--engine", "expert", "--shard", "1/128", "--out", out]) == 0

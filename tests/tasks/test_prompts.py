@@ -1,4 +1,4 @@
-"""A prompt that cannot be filled in is one line that names the file."""
+"""For a prompt that cannot be filled in, the one-line error names the file."""
 
 from pathlib import Path
 

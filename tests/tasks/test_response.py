@@ -1,4 +1,4 @@
-"""The response contract, case by case."""
+"""The rules for responses, case by case."""
 
 import pytest
 from hypothesis import given
@@ -119,7 +119,7 @@ def test_thought_is_kept_only_of_well_formed_responses() -> None:
     "unit", ["x", "<action>", "</action>", "<think>", "<", "\n", "<action></action>"]
 )
 def test_long_responses_take_linear_time(unit: str) -> None:
-    # A quadratic scan of this many tags would take hours, whatever else the machine does.
+    # A quadratic scan of this many tags would take hours on any machine.
     parse_response(unit * (4_000_000 // len(unit)))
 
 

@@ -1,4 +1,4 @@
-"""What a user chooses of a task: checked, part of the protocol, carried to other processes."""
+"""A user's task settings: validated, part of the protocol, and passed to other processes."""
 
 import pickle
 from dataclasses import replace
@@ -15,7 +15,7 @@ from tasks.sokoban.task import SokobanTask
 
 
 class Choosy(SokobanTask):
-    """Sokoban with two settings that change nothing."""
+    """Sokoban with two settings that have no effect."""
 
     info = replace(
         SokobanTask.info,
@@ -29,7 +29,7 @@ class Choosy(SokobanTask):
 
 @pytest.fixture(autouse=True)
 def _choosy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task `choosy` beside the real ones."""
+    """A task `choosy` next to the real ones."""
     choosy = Choosy()
 
     def load(name: str) -> Task:

@@ -1,4 +1,4 @@
-"""One-line messages about violations of a schema."""
+"""One-line messages about schema violations."""
 
 import json
 from pathlib import Path
@@ -72,7 +72,7 @@ def test_a_key_that_is_given_twice_is_refused_and_one_that_overrides_a_merged_on
             (f"a: !!{tag}".encode(), " is not valid YAML: a value is not of the type that its tag")
             for tag in ("bool maybe", "int ''", "timestamp x")
         ),
-        # Of so many, libyaml's own composer ends the process.
+        # With this many, libyaml's own composer crashes the process.
         (b"[" * 30_000 + b"]" * 30_000, ", line 1, column 65 is not valid YAML: nested more than"),
         (b"a: " + b"{a: " * 30_000, ", line 1, column 256 is not valid YAML: nested more than 64"),
         (b"- " * 30_000 + b"a", ", line 1, column 129 is not valid YAML: nested more than 64 deep"),

@@ -1,4 +1,4 @@
-"""Texts that people read."""
+"""Texts for human readers."""
 
 import pytest
 

@@ -1,7 +1,7 @@
-"""Protocols, worlds and training streams are those that runs and submissions were made with.
+"""Protocols, environments and training streams are the ones used by existing runs and submissions.
 
-`unchanged.json` was written before the tasks were rebuilt. A difference here means that records
-made before are of another task: raise the task's version, and say so in the changelog.
+`unchanged.json` was written before the tasks were rebuilt. A difference here means that existing
+records belong to another task: increase the task's version, and say so in the changelog.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ PINNED: dict[str, dict[str, str]] = json.loads(
     Path(__file__).with_name("unchanged.json").read_text("utf-8")
 )
 ENTRIES = 8
-"""Of a panel, played here; the whole panels are pinned in `panels/index.json`."""
+"""Episodes per panel to play here; the complete panels are pinned in `panels/index.json`."""
 STREAMS = (0, 1)
 
 
@@ -41,7 +41,7 @@ def test_protocol_and_world_of_a_panel(name: str) -> None:
     except UserError as error:
         pytest.skip(str(error))
     panel = task.panel(panel_name)
-    # Versions of packages are this machine's.
+    # Versions of packages depend on the machine.
     protocol = replace(PanelProtocol.of(task, panel), packages={})
     played = trace_panel(task, replace(panel, entries=panel.entries[:ENTRIES]))
     assert {"fingerprint": protocol.fingerprint, "trace": played.sha256} == PINNED[name]

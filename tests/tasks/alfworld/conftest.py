@@ -1,4 +1,4 @@
-"""TextWorld as the reference, at less cost."""
+"""Makes TextWorld, the reference, cheaper to run."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from tests.tasks.alfworld.stock import keep_parses
 
 @pytest.fixture(scope="module")
 def kept_parses() -> Iterator[None]:
-    """TextWorld parses each text once; see `keep_parses`."""
+    """Make TextWorld parse each text only once; see `keep_parses`."""
     with pytest.MonkeyPatch.context() as patch:
         keep_parses(patch)
         yield

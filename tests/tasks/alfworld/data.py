@@ -1,4 +1,4 @@
-"""The real games and the recorded transitions, where a machine has them."""
+"""The real games and the recorded transitions, if the machine has them."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import pytest
 
 
 def transitions() -> list[dict[str, Any]]:
-    """What the unmodified engine did in real games, one dict a game; skips where it is missing."""
+    """The unmodified engine's recorded transitions, one dict per real game; skips if missing."""
     shared = os.environ.get("ARLARENA_SHARED")
     path = Path(shared or ".") / "data" / "alfworld" / "transitions.jsonl"
     if shared is None or not path.is_file():
@@ -18,7 +18,7 @@ def transitions() -> list[dict[str, Any]]:
 
 
 def data_folder() -> Path:
-    """The folder of the real games; skips where it is not there."""
+    """The folder of the real games; skips the test if missing."""
     folder = os.environ.get("ALFWORLD_DATA")
     if folder is None or not (Path(folder) / "json_2.1.1" / "valid_unseen").is_dir():
         pytest.skip("needs ALFWorld's games: set ALFWORLD_DATA")

@@ -1,7 +1,7 @@
-"""A second, small telling of the rules: plays a household's commands without PDDL.
+"""A second, smaller implementation of the rules: executes a household's commands without PDDL.
 
-It shares nothing with the generator but the household itself, so that a walkthrough is checked by
-rules that were written apart from those that made it.
+It shares only the household itself with the generator, so walkthroughs are checked by rules that
+were written independently of those that generated them.
 """
 
 import re
@@ -19,7 +19,7 @@ STATE = {
 
 
 class House:
-    """What a walkthrough may do; any other command raises AssertionError."""
+    """The commands of a walkthrough; any other command raises AssertionError."""
 
     def __init__(self, household: Household) -> None:
         self.household = household

@@ -1,4 +1,4 @@
-"""The unmodified engine: TextWorld's PDDL environment with alfworld's names of things."""
+"""The unmodified engine: TextWorld's PDDL environment with alfworld's object names."""
 
 import os
 from copy import deepcopy
@@ -30,10 +30,10 @@ def _modules() -> tuple[Any, Any, Any]:
 
 
 def keep_parses(patch: pytest.MonkeyPatch) -> None:
-    """Have TextWorld parse each text once.
+    """Make TextWorld parse each text only once.
 
-    It parses the same rules and conditions at every step, which is most of its time. Whoever asks
-    for a rule gets a copy, since they are changed; conditions are only read.
+    It parses the same rules and conditions at every step, which takes most of its time. Callers get
+    copies of rules, which they modify; conditions are only read.
     """
     _modules()
     textgen = import_module("textworld.envs.pddl.textgen")
@@ -43,7 +43,7 @@ def keep_parses(patch: pytest.MonkeyPatch) -> None:
 
 
 def stock_engine(problem: str, task_text: str) -> Any:
-    """An engine with one game loaded, as alfworld sets it up for evaluation."""
+    """An engine with one game loaded, in alfworld's setup for evaluation."""
     textworld, pddl_env, demangler = _modules()
     infos = textworld.EnvInfos(won=True, admissible_commands=True)
     engine = demangler(pddl_env(infos), shuffle=False)

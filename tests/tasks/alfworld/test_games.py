@@ -1,4 +1,4 @@
-"""Finding the real games, and telling what is wrong with what is found."""
+"""Finds the real games, and reports problems with them."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ def problem() -> str:
 
 @pytest.fixture
 def game(problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RealGame:
-    """A pinned game whose file is there and right."""
+    """A pinned game with a valid file."""
     monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
     pinned = RealGame(PATH, hashlib.sha256(problem.encode()).hexdigest(), None)
     _write(pinned, {"pddl_problem": problem, "grammar": f'"Your task is to: {TEXT}."'})

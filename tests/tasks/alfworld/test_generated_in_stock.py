@@ -1,4 +1,4 @@
-"""Generated households in the unmodified engine: they load, read like real games and are won."""
+"""Generated households load in the unmodified engine, read like real games, and can be won."""
 
 import random
 import re

@@ -1,4 +1,4 @@
-"""Generated households: determined by their seed, plausible, not solved, and solvable."""
+"""Generated households are determined by their seed, plausible, unsolved, and solvable."""
 
 import random
 from collections import Counter
@@ -129,7 +129,7 @@ def test_households_vary() -> None:
         for household in made
     )
     assert 0.4 < several < 0.8
-    # 0.15 in the real games.
+    # It is 0.15 in the real games.
     assert 0.1 < sum(closed) / len(closed) < 0.3
     assert 0.15 < opens < 0.4
     assert 0.3 < shared / len(made) < 0.9

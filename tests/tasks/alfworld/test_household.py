@@ -1,4 +1,4 @@
-"""Households as data, how things are called, what makes two the same, and their PDDL."""
+"""Households as data: display names, equality, and conversion to PDDL."""
 
 from dataclasses import replace
 from typing import Any
@@ -241,7 +241,7 @@ def test_the_walkthrough_uses_what_is_at_hand() -> None:
             Thing("Apple_bar_02", "Microwave_bar_01"),
         ),
     )
-    # apple 2 (Apple_bar_01) costs a walk more than apple 1, which lies in the microwave.
+    # apple 2 (Apple_bar_01) needs one more walk than apple 1, which is in the microwave.
     assert shortest_walkthrough(household) == (
         "go to microwave 1",
         "open microwave 1",

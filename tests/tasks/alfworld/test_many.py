@@ -1,4 +1,4 @@
-"""Many worlds in one process, in one thread or in several, do not touch each other."""
+"""Many environments in one process, in one thread or several, do not affect each other."""
 
 import random
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +15,7 @@ WORLDS, STEPS = 64, 20
 
 
 def _games() -> list[Game]:
-    """16 games for 64 worlds: those of a group share theirs."""
+    """16 games for 64 environments: those in a group share one."""
     games = []
     for index in range(WORLDS // 4):
         one = training_household(index, seed=4)

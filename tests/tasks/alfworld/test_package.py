@@ -1,4 +1,4 @@
-"""What is read of the installed package, and that they are not imported for it."""
+"""Files read from the installed packages, which are not imported for it."""
 
 import importlib.metadata
 import os

@@ -1,4 +1,4 @@
-"""Our engine against TextWorld's: recorded steps in real games, lockstep in generated ones."""
+"""Our engine versus TextWorld's: recorded steps in real games, lockstep in generated ones."""
 
 import hashlib
 import json
@@ -61,7 +61,7 @@ def test_lockstep_in_generated_games(index: int) -> None:
         assert seen.won == state.won
         if turn == STEPS or seen.won:
             break
-        # Half of the games go on at random, half are solved with detours.
+        # Half of the games continue at random, half are solved with detours.
         if solution and index % 2 and rng.random() < 0.6:
             command = solution.pop(0)
         else:
@@ -72,7 +72,7 @@ def test_lockstep_in_generated_games(index: int) -> None:
 
 
 def _draw(admissible: tuple[str, ...], rng: random.Random) -> str:
-    """A command, rarely an odd one, rarely one that only looks: those that change much are rare."""
+    """A command, rarely an odd or passive one, because commands with large effects are rare."""
     if rng.random() < 0.08:
         return rng.choice(_ODD)
     verbs: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""The promises of the contract, for every panel whose games are there."""
+"""The guarantees of the task interface, for every panel whose games are present."""
 
 import pytest
 
@@ -17,6 +17,6 @@ def test_builtin_keeps_its_promises() -> None:
 @pytest.mark.parametrize("panel", ["valid_seen", "valid_unseen"])
 def test_real_panels_keep_their_promises(panel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     data_folder()
-    # All games are played; in other ways, as many of the built-in panel are as are for users.
+    # All games are played; the other checks use as many as users get on the built-in panel.
     monkeypatch.setattr(validate_task, "SUBSET", 16)
     assert [check for check in validate(AlfworldTask(), panel, 60, 1) if not check.ok] == []

@@ -15,9 +15,9 @@ TASK = load_task("sokoban")
     [
         (["#####", "#@$.#", "#####"], "Push right from r1c1, so go right", "right"),
         (["#####", "#.$@#", "#####"], "Push left from r1c3, so go left", "left"),
-        # The cell to push from is reached past the box.
+        # The cell to push from is reached by walking past the box.
         (["#####", "#.$_#", "#@__#", "#####"], "Push left from r1c3, so go right", "right"),
-        # Down and right are as far: rows first. Walls are not looked at.
+        # Down and right are equally far, so rows come first. Walls are ignored.
         (
             ["#####", "#@#_#", "#_$_#", "#__.#", "#####"],
             "Push down from r1c2, so go right",

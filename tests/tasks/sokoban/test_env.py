@@ -1,4 +1,4 @@
-"""Rules and rewards, on boards small enough to follow by eye."""
+"""Rules and rewards, on boards small enough to verify by eye."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Sokoban as images: the drawing, the prompt, and what the view changes of the protocol."""
+"""Sokoban as images: the rendering, the prompt, and the view's effect on the protocol."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_every_symbol_looks_different() -> None:
 
 
 def test_the_drawing_is_pinned() -> None:
-    """All sprites beside each other: another drawing is another protocol, and needs new traces."""
+    """All sprites side by side: a changed rendering is another protocol, and needs new traces."""
     assert draw_board(("#_.$*@+",)).sha256[:8] == SPRITES
 
 

@@ -1,4 +1,4 @@
-"""What players tell of an image before they think."""
+"""Players' descriptions of an image before they think."""
 
 import random
 
@@ -9,7 +9,7 @@ from tasks.sokoban.positions import positions_text
 def test_everything_is_named_where_it_stands() -> None:
     board = ("######", "#.___#", "#@_$_#", "######")
     assert positions_text(board) == "I am at r2c1, the box at r2c3, the target at r1c1."
-    # On a target, the player and a box stand where a target is.
+    # A player or box on a target is listed together with the target.
     assert positions_text(("#+$#", "#*_#")) == (
         "I am at r0c1, the boxes at r0c2 and r1c1, the targets at r0c1 and r1c1."
     )

@@ -1,4 +1,4 @@
-"""Exact lengths: the reverse search against a forward search that shares no code with it."""
+"""Exact lengths: the reverse search compared with an independent forward search."""
 
 from collections import deque
 
@@ -15,7 +15,7 @@ TASK = SokobanTask()
 
 
 def forward_length(board: tuple[str, ...]) -> int | None:
-    """Shortest solution by playing the world itself, breadth first."""
+    """Shortest solution by breadth-first search in the environment itself."""
     queue, seen = deque([(board, 0)]), {board}
     while queue:
         rows, length = queue.popleft()
@@ -35,7 +35,7 @@ def test_lengths_counted_by_hand() -> None:
     assert distances(Room.of(board))[state_of(board)] == 2
     board = ("######", "#.$_@#", "######")
     assert distances(Room.of(board))[state_of(board)] == 2
-    # The box stands in a corner: no solution.
+    # The box is in a corner: no solution.
     board = ("#####", "#$_.#", "#_@_#", "#####")
     assert state_of(board) not in distances(Room.of(board))
 

@@ -1,4 +1,4 @@
-r"""Checking answers: a table of pairs, hostile answers, and the life of the checker's process."""
+r"""Checks answers: a table of pairs, hostile answers, and the lifetime of the checker's process."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from tasks.errors import UserError
 from tasks.tir_math.checking import MOST_CHARACTERS, Checker, CheckerFailed, process
 from tasks.tir_math.checking.normalize import normalize, normalize_pair
 
-# The reference answer, and answers that equal it, in the groups of the modules' own lists.
+# The reference answer and equal answers, in the groups of the modules' own lists.
 EQUAL = [
     ("204", "m+n=204"), ("204", "100m+n = 204"), ("204", "m + n = 121 + 83 = 204"),
     ("204", "|S| = 204"), ("1+\\sqrt{2}", "1 + sqrt(2)"), ("e^2", "exp(2)"),
@@ -77,7 +77,7 @@ EQUAL = [
     (r"\begin{pmatrix}-\frac13\\2\end{pmatrix}", r"\begin{bmatrix}-1/3\\2\end{bmatrix}"),
 ]  # fmt: skip
 
-# The reference answer, and answers that are something else.
+# The reference answer and answers that differ from it.
 DIFFERENT = [
     ("5", "6=5"), ("7", "1=2=7"), ("7", "x=6=7"), ("5", "2+2=5"),
     ("0.0000003", "0"), (r"2^{-99}", "0.0"),
@@ -113,7 +113,7 @@ DIFFERENT = [
     ("5", "the answer is 5"), ("5", "I do not know"),
 ]  # fmt: skip
 
-# (name, answer): what takes for ever, fills the memory, or is not mathematics.
+# (name, answer): answers that take forever, fill the memory, or are not mathematics.
 HOSTILE = {
     "tower of powers": "9^{9^{9^{9}}}",
     "plain tower": "10^10^10",
@@ -155,7 +155,7 @@ HOSTILE = {
 
 @pytest.fixture(scope="module")
 def hasty() -> Iterator[Checker]:
-    # Less time than in play, so that the tests are done sooner; the limit is what is tested.
+    # A shorter limit than in play, so that the tests, which reach it, finish sooner.
     with Checker(cpu_limit_s=0.3) as checker:
         yield checker
 
@@ -167,7 +167,7 @@ def checker() -> Iterator[Checker]:
 
 
 def ended(pid: int) -> bool:
-    """Whether a process ends within a while; a zombie has ended."""
+    """Whether a process ends soon; a zombie has ended."""
     stat = Path(f"/proc/{pid}/stat")
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
@@ -281,7 +281,7 @@ def test_a_process_that_always_dies_is_an_error(monkeypatch: pytest.MonkeyPatch)
 
 
 def with_compare(monkeypatch: pytest.MonkeyPatch, body: str) -> None:
-    """Give the process another comparison, for answers to 7."""
+    """Give the process another comparison for answers to 7."""
     change = (
         "import os, signal; from tasks.tir_math.checking import comparison; "
         "comparison.Pair.compare = lambda self: "
@@ -420,9 +420,9 @@ def test_notation_is_rewritten(text: str, expected: str) -> None:
 
 
 def test_the_right_answer_is_read_before_the_given_one_is_looked_at() -> None:
-    """What only the given answer's notation takes is not the right answer's fault."""
+    """A failure due to the given answer's notation is not blamed on the right answer."""
     with Checker(cpu_limit_s=0.3) as checker:
-        # `check` would not ask about so long a text, whose notation takes seconds.
+        # `check` would not pass on such a long text, whose notation takes seconds.
         assert checker._ask("5", "1" * 100_000) == (["read"], -signal.SIGPROF)
 
 

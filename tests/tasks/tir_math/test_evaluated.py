@@ -1,4 +1,4 @@
-"""Numbers, and computations that are still to be done."""
+"""Numbers, and computations that are not evaluated yet."""
 
 import pytest
 
@@ -48,7 +48,7 @@ def test_fractions_are_numbers_where_the_right_answer_is_one(answer: str) -> Non
 def test_computations(answer: str) -> None:
     assert is_computation(answer, "5")
     assert not is_number(answer, "5") and not is_number(answer, HALF)
-    # Roots may be written in many ways.
+    # Roots can be written in many ways.
     assert not is_computation(answer, ROOT)
 
 

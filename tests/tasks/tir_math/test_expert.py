@@ -1,4 +1,4 @@
-"""The scripted solver: its programs run here as they are and give the stored answers."""
+"""The scripted solver: its programs run unchanged here and print the stored answers."""
 
 import contextlib
 import io
@@ -53,7 +53,7 @@ def test_programs_of_easy_problems_are_short() -> None:
 
 
 def test_programs_are_quick() -> None:
-    """In processor time: far below any limit of a sandbox."""
+    """In processor time: far below any sandbox limit."""
     for entry in ENTRIES:
         text = program(entry.data["kind"], entry.data["arguments"])
         start = time.process_time()

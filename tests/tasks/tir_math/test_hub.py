@@ -1,4 +1,4 @@
-"""The loading code of the field's data sets, on small files in their formats."""
+"""The loading code for the field's data sets, on small files in their formats."""
 
 import csv
 import hashlib
@@ -24,7 +24,7 @@ Rows = list[dict[str, Any]]
 
 
 def aime24_rows() -> Rows:
-    """As HuggingFaceH4/aime_2024: other orders of problems, answers as texts with leading zeros."""
+    """The format of HuggingFaceH4/aime_2024: another order, answers as texts with leading zeros."""
     papers = [(paper, number) for paper in ("I", "II") for number in range(1, 16)]
     return [
         {
@@ -41,7 +41,7 @@ def aime24_rows() -> Rows:
 
 
 def boxed_rows() -> Rows:
-    """As math-ai/aime24: the answer is in the box of the solution only."""
+    """The format of math-ai/aime24: the answer is only in the solution's box."""
     keys = ("id", "problem", "url")
     return [
         {key: row[key] for key in keys} | {"solution": f"\\boxed{{{row['answer']}}}"}
@@ -50,7 +50,7 @@ def boxed_rows() -> Rows:
 
 
 def aime25_rows() -> Rows:
-    """As math-ai/aime25: ids count from 0."""
+    """The format of math-ai/aime25: ids start at 0."""
     return [
         {"problem": f"Find {index} times $7$.", "answer": str(index * 7), "id": str(index)}
         for index in range(30)
@@ -79,7 +79,7 @@ ROWS: Mapping[str, Callable[[], Rows]] = {
 
 
 def write(path: Path, rows: Rows) -> None:
-    """A file of the form that its ending says."""
+    """A file in the format of its extension."""
     if path.suffix == ".jsonl":
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     elif path.suffix == ".json":
@@ -336,7 +336,7 @@ def test_two_files_are_one_too_many(folder: Path) -> None:
 def test_a_folder_that_is_none(folder: Path, monkeypatch: pytest.MonkeyPatch, named: str) -> None:
     (folder / "file").write_text("")
     value = named if named.startswith("~") else str(folder / named)
-    monkeypatch.setattr(os, "environ", {VARIABLE: value})  # The real one takes no null byte.
+    monkeypatch.setattr(os, "environ", {VARIABLE: value})  # The real one rejects null bytes.
     assert not available("aime24")
     with pytest.raises(UserError, match=r"\$TIR_MATH_DATA: "):
         read_problems("aime24")
@@ -349,7 +349,7 @@ def test_an_unknown_panel() -> None:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache of the hub's, which cannot be reached."""
+    """An empty hub cache, with the hub offline."""
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)

@@ -1,4 +1,4 @@
-"""The generated problems: answers by other means than the generator's, panel and stream apart."""
+"""The generated problems: answers computed independently, panel and stream disjoint."""
 
 import hashlib
 import itertools
@@ -31,11 +31,11 @@ from tasks.tir_math.problems.stream import KINDS, PER_KIND, identity, training_p
 
 PANEL = read_panel("tir_math", make_panels.PANELS, "builtin")
 TRAINED = 2_000
-"""Problems of the training stream that are looked at."""
+"""Number of problems checked from the training stream."""
 
 
 def by_digits(a: int, b: int) -> int:
-    """Written multiplication, digit by digit."""
+    """Long multiplication, digit by digit."""
     return sum(a * int(digit) * 10**place for place, digit in enumerate(reversed(str(b))))
 
 
@@ -63,7 +63,7 @@ def sum_at_crossing(v: Arguments) -> sympy.Expr:
 
 
 def right_root(v: Arguments) -> sympy.Expr:
-    """The candidate is proved: it is a root, and the smaller one is the sum of both less it."""
+    """Verify that the candidate is a root, and that the other root is smaller."""
     x = sympy.symbols("x")
     roots = sympy.roots(x**2 + v["b"] * x + v["c"], x)
     root = max(roots, key=float)
@@ -81,7 +81,7 @@ def collections_of_coins(v: Arguments) -> int:
 
 
 def area_by_coordinates(v: Arguments) -> sympy.Expr:
-    """One side on the axis; the height of the third corner follows from the other two sides."""
+    """One side on the axis; the height of the third vertex follows from the other two sides."""
     a, b, c = (sympy.Integer(v[name]) for name in "abc")
     foot = (b**2 + c**2 - a**2) / (2 * c)
     return c * sympy.sqrt(b**2 - foot**2) / 2
@@ -107,14 +107,14 @@ def around(row: list[int], closed: int) -> list[int]:
 
 
 def least_fitting(v: Arguments) -> int:
-    """Of the numbers that fit the first congruence, the least that fits all."""
+    """The smallest of the numbers satisfying the first congruence that satisfies all."""
     pairs = list(zip(v["moduli"], v["remainders"], strict=True))
     candidates = range(pairs[0][1], math.prod(v["moduli"]), pairs[0][0])
     return next(x for x in candidates if all(x % m == r for m, r in pairs))
 
 
 def drawn_one_by_one(v: Arguments) -> Fraction:
-    """The probability of one order of colors, times the number of orders."""
+    """The probability of one order of colors times the number of orders."""
     reds = [Fraction(v["red"] - i) for i in range(v["wanted"])]
     blues = [Fraction(v["blue"] - i) for i in range(v["drawn"] - v["wanted"])]
     all_balls = [v["red"] + v["blue"] - i for i in range(v["drawn"])]
@@ -156,7 +156,7 @@ CHECKS: Mapping[str, Callable[[Arguments], Any]] = {
 
 
 def value_of(answer: str) -> sympy.Expr:
-    """What the parser of answers makes of a stored one."""
+    """A stored answer as parsed by the answer parser."""
     parsed = parse(f"\\boxed{{{answer}}}")
     assert isinstance(parsed[0], sympy.Expr), answer
     return parsed[0]

@@ -1,4 +1,4 @@
-r"""The response contract, case by case."""
+r"""The rules for responses, case by case."""
 
 import time
 
@@ -16,7 +16,7 @@ from tasks.tir_math.response import (
 
 BLOCK = "```python\nprint(1)\n```"
 
-# (name, response, what is kept: None for all of it, code, answer)
+# (name, response, kept part: None for all of it, code, answer)
 CASES: list[tuple[str, str, str | None, str | None, str | None]] = [
     ("empty", "", None, None, None),
     ("prose", "I do not know.", None, None, None),
@@ -160,7 +160,7 @@ def test_a_megabyte_is_read_in_linear_time(name: str) -> None:
     begin = time.process_time()
     parsed = parse_response(LARGE[name])
     boxed(LARGE[name])
-    # A machine twenty times as slow as the slowest one tried passes; a quadratic parser does not.
+    # A machine twenty times slower than the slowest tested one passes; a quadratic parser does not.
     assert time.process_time() - begin < 8
     assert LARGE[name].startswith(parsed.kept)
 
@@ -181,7 +181,7 @@ def test_any_text_is_read(text: str) -> None:
     if parsed.answer is not None:
         assert parsed.answer == parsed.answer.strip() != ""
         assert parsed.answer in parsed.kept
-    # What comes after the first block changes nothing; before it, a closing fence may follow.
+    # Text after the first block changes nothing; before it, a closing fence may follow.
     if parsed.code is not None:
         assert parse_response(parsed.kept + "\n" + text) == parsed
 

@@ -1,4 +1,4 @@
-"""The task as the harness sees it: rules of the conversation, records, replay."""
+"""The task as seen by the harness: conversation rules, records, replay."""
 
 import asyncio
 import json
@@ -145,7 +145,7 @@ def test_an_answer_is_found_in_output_that_is_not_shown() -> None:
 
 
 class Says(Engine):
-    """Says what it was told to, with made-up token ids."""
+    """Gives prescribed responses with made-up token ids."""
 
     name = "says"
 
@@ -178,13 +178,13 @@ def recorded(*responses: str) -> tuple[EpisodeRecord, Says]:
 
 
 class InProcess(TirMathTask):
-    """The task, replayed in this process: to start another one takes a second."""
+    """The task, replayed in this process, because starting another one takes a second."""
 
     info = replace(TirMathTask.info, worker_processes=False)
 
 
 def replayed(record: EpisodeRecord) -> Replay:
-    # As `replay` reads it.
+    # In the form that `replay` reads.
     strict = EpisodeRecord.model_validate_json(record.model_dump_json())
     (replay,) = replay_records([(strict, PROTOCOL, InProcess(), ENTRY)])
     return replay
@@ -352,7 +352,7 @@ def test_a_copied_question_is_no_answer() -> None:
     assert copied.info["verdict"] == "computation"
     (solved,) = play("\\boxed{2 + 3 = 5}", entry=generated)
     assert solved.info["verdict"] == "equal"
-    # Of the field's problems math-verify says what counts.
+    # For the field's problems, math-verify decides what counts.
     (field,) = play("\\boxed{2 + 3}")
     assert field.info["verdict"] == "equal"
 
@@ -374,6 +374,6 @@ def test_a_foreign_run_runs_nothing_without_isolation(
     assert main(["replay", str(run)]) == 2
     assert "if you trust the run, pass --set tir_math.sandbox=unsafe" in capsys.readouterr().err
     assert not harm.exists()
-    # The check can fail: told to, it does the harm.
+    # The check can fail: if the sandbox is unsafe, the harm is done.
     assert main(["replay", *unsafe, str(run)]) == 1
     assert harm.exists()

@@ -1,4 +1,4 @@
-"""Catalogues are built once a session, in a folder of the session."""
+"""Builds catalogues once per session, in a folder of the session."""
 
 from collections.abc import Iterator
 

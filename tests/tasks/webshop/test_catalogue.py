@@ -1,4 +1,4 @@
-"""Catalogues on disk: built once, whole or not there, and named by what they were made from."""
+"""Catalogues on disk: built once, completely or not at all, and named by their inputs."""
 
 import json
 import os
@@ -56,7 +56,7 @@ def test_building_again_gives_the_same(folder: Path, tmp_path: Path) -> None:
     assert Catalogue(folder).sha256 == Catalogue(tmp_path / "again").sha256
     build(LISTINGS[:1], tmp_path / "other")
     assert Catalogue(folder).sha256 != Catalogue(tmp_path / "other").sha256
-    # What is there stays: its name says what it was made from.
+    # An existing catalogue stays: its name identifies its inputs.
     build(LISTINGS[:1], folder)
     assert len(Catalogue(folder)) == 3
     assert sorted(path.name for path in tmp_path.iterdir()) == ["again", "made", "other"]
@@ -118,7 +118,7 @@ def test_a_damaged_catalogue_is_named(folder: Path, name: str) -> None:
 
 
 def test_any_change_is_noticed(folder: Path) -> None:
-    """A price, a rank: each file is compared with its hash."""
+    """A changed price or rank: each file is compared with its hash."""
     files = [path for path in folder.rglob("*") if path.is_file() and path.stat().st_size]
     assert len(files) > 8
     for path in files:
@@ -176,7 +176,7 @@ def test_missing_data(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_cache_that_cannot_be_written(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     public(data)
-    # Not even root can make folders there.
+    # Not even root can create folders there.
     monkeypatch.setenv(CACHE_VARIABLE, "/proc/nowhere")
     with pytest.raises(UserError, match=r"cannot be written .*\$ARLARENA_BENCH_CACHE"):
         open_catalogue("small_1000")

@@ -1,4 +1,4 @@
-"""The public files' form is read strictly; what is wrong is named by file, product and field."""
+"""The public files are parsed strictly; errors name file, product and field."""
 
 import json
 from pathlib import Path
@@ -47,7 +47,7 @@ PEOPLE = {
 
 
 def write(folder: Path, items: Any, known: Any = KNOWN, people: Any = PEOPLE) -> DataFiles:
-    """The three files; a text is written as it is."""
+    """Write the three files; a text is written unchanged."""
     files = DataFiles(*(folder / f"{name}.json" for name in ("items", "ins", "people")))
     for path, content in zip(files.paths, (items, known, people), strict=True):
         path.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
@@ -55,7 +55,7 @@ def write(folder: Path, items: Any, known: Any = KNOWN, people: Any = PEOPLE) ->
 
 
 def read(folder: Path, **changes: Any) -> list[Listing]:
-    """Read one item with some fields changed."""
+    """Parse one item with some fields changed."""
     return list(read_listings(write(folder, [ITEM | changes])))
 
 

@@ -1,4 +1,4 @@
-"""Goals are the original's but for the draws, which are pinned."""
+"""Goals are the original's, except for the random draws, which are pinned."""
 
 import random
 from collections import Counter

@@ -64,11 +64,11 @@ except UserError as error:
 
 @pytest.mark.slow
 def test_a_spacy_pipeline(tmp_path: Path) -> None:
-    """A pipeline of our own, installed as a package, that knows three words."""
+    """Our own pipeline, installed as a package, that knows three words."""
     spacy = pytest.importorskip("spacy", reason="spaCy is not installed")
     pipeline = spacy.blank("en", meta={"name": "three_words", "version": "1.2.3"})
     ruler = pipeline.add_pipe("attribute_ruler")
-    # Case matters, as to a statistical tagger.
+    # Case matters, as for a statistical tagger.
     for word, tag in (("Mug", "NOUN"), ("mug", "NOUN"), ("Tin", "PROPN"), ("Red", "ADJ")):
         ruler.add(patterns=[[{"ORTH": word}]], attrs={"POS": tag})
     package = tmp_path / "en_three_words"
@@ -84,7 +84,7 @@ def test_a_spacy_pipeline(tmp_path: Path) -> None:
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: en_three_words\nVersion: 1.2.3\n")
     (info / "entry_points.txt").write_text("[spacy_models]\nen_three_words = en_three_words\n")
-    # spaCy looks for pipelines when it is imported.
+    # spaCy searches for pipelines when it is imported.
     path = os.pathsep.join([str(tmp_path), *sys.path])
     done = subprocess.run(
         [sys.executable, "-c", _USE],
@@ -94,7 +94,7 @@ def test_a_spacy_pipeline(tmp_path: Path) -> None:
         check=True,
     )
     name, nouns, again, error = json.loads(done.stdout)
-    # The name with its version is what the protocol states, and finds the same.
+    # The name with its version, as stated in the protocol, finds the same pipeline.
     assert name == "spacy:en_three_words 1.2.3"
     assert (nouns, again) == (["tin", "mug", "mug"], ["tin"])
     assert "1.0.0: the installed version is 1.2.3" in error

@@ -1,4 +1,4 @@
-"""The shop's pages by default: what they show, what they offer, what each action does."""
+"""The shop's pages by default: their texts, their links, and the effect of each action."""
 
 import re
 from typing import Any
@@ -25,7 +25,7 @@ ODD = product(
 
 
 def mugs(count: int) -> list[Product]:
-    """Mugs with numbers of their own."""
+    """Mugs with different ids."""
     return [product(f"B{number:09d}", title=f"Tin Mug {number}") for number in range(1, count + 1)]
 
 
@@ -37,7 +37,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
 
 
 def visit_after(shop: Catalogue, *actions: str) -> Visit:
-    """A visit after some actions, all of which are possible."""
+    """A visit after some actions, all of them valid."""
     visit = Visit(shop, goal())
     for action in actions:
         assert pages.act(visit, pages.page_of(visit), action), action
@@ -115,7 +115,7 @@ def test_sub_pages(shop: Catalogue) -> None:
 
 
 def test_odd_texts(shop: Catalogue) -> None:
-    """Markup stays text, white space is one space, what is ambiguous is named with its option."""
+    """Markup stays text, whitespace collapses, ambiguous values are prefixed with their option."""
     item = ("search[hat]", "click[b00000000x]")
     text, clicks = seen(shop, *item)
     assert text.splitlines()[0] == "<b>Tin</b> Hat Large"
@@ -174,7 +174,7 @@ def test_a_search_needs_the_search_page(shop: Catalogue, action: str) -> None:
 
 
 def original(shop: Catalogue, *actions: str) -> tuple[Visit, Any]:
-    """A visit of the original's shop after some actions."""
+    """A visit to the original's shop after some actions."""
     visit = Visit(shop, goal())
     for action in actions:
         assert compat.act(visit, compat.page_of(visit), action), action
@@ -182,8 +182,8 @@ def original(shop: Catalogue, *actions: str) -> tuple[Visit, Any]:
 
 
 def test_the_originals_oddities(shop: Catalogue) -> None:
-    """Each line of the README's table, with `compat` and by default."""
-    # `Next >` has no end.
+    """Every line of the README's table, with `compat` and by default."""
+    # `Next >` has no limit.
     _, page = original(shop, "search[mug]", *["click[next >]"] * 7)
     assert "Page 8 (Total results: 23)" in page.observation
     assert list(page.clicks) == ["back to search", "< prev", "next >"]
@@ -191,14 +191,14 @@ def test_the_originals_oddities(shop: Catalogue) -> None:
     visit, _ = original(shop, "search[mug]", "click[B000000001]", "search[hat]")
     assert visit.place is Place.RESULTS
     assert not compat.act(visit, compat.page_of(visit), "Click[Back to Search]")
-    # `click[search]` is offered and does nothing.
+    # `click[search]` is offered but does nothing.
     visit, page = original(shop)
     assert list(page.clicks) == ["search"]
     assert not compat.act(visit, page, "click[search]")
-    # What is ambiguous is what comes last, even in place of a button.
+    # An ambiguous name means the last match, even instead of a button.
     visit, page = original(shop, "search[hat]", "click[b00000000x]", "click[red]", "click[buy now]")
     assert visit.chosen == {"trim": "red", "color": "buy now"}
-    # Prices are ranges without cents, choices are not shown.
+    # Prices are ranges without cents; choices are not shown.
     assert "Price: $5.0 to $7.0 [SEP] Rating: N.A." in page.observation
     assert "not chosen" not in page.observation
 

@@ -1,4 +1,4 @@
-"""Panels of public data: the goals are the pinned ones, or there is a message."""
+"""Panels of public data: the goals are the pinned ones; otherwise there is a message."""
 
 import json
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ WISH = {
 
 
 def asins() -> list[str]:
-    """Numbers of a stand-in for the full set: the pinned ones of the small set are among them."""
+    """Ids of a stand-in for the full set, including the pinned ones of the small set."""
     small = [
         entry.data["asin"]
         for name in ("small_1000", "small_1000_train")
@@ -37,7 +37,7 @@ def asins() -> list[str]:
 
 
 def write(folder: Path, numbers: list[str]) -> None:
-    """The full set's three files, with a product and a wish for each number."""
+    """The full set's three files, with a product and a wish for each id."""
     contents: tuple[Any, ...] = (
         [ITEM | {"asin": asin, "name": f"Tin Mug {asin}"} for asin in numbers],
         {asin: {"attributes": ["dishwasher safe"]} for asin in numbers},
@@ -80,7 +80,7 @@ def test_no_panel_trains_on_what_another_one_tests() -> None:
     tested = asked("full") | asked("small_1000")
     trained = asked("full_train") | asked("small_1000_train")
     assert not tested & trained
-    # The stand-in holds all products of the small set, so that the test could fail.
+    # The stand-in contains all products of the small set, so that the test can fail.
     assert asked("small_1000") <= set(asins())
 
 

@@ -1,4 +1,4 @@
-"""With `compat`, all is as it was recorded from the original."""
+"""With `compat`, everything equals the recordings of the original."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ WORLDS = ("synthetic", "human")
 
 
 class Recorded(Tagger):
-    """The nouns that were recorded, first of the goal's product."""
+    """The recorded nouns, those of the goal's product first."""
 
     name = "recorded"
 
@@ -122,7 +122,7 @@ def test_every_ranking(catalogue: Catalogue) -> None:
 def test_the_goals_own_product_is_not_always_enough(
     catalogue: Catalogue, worlds: dict[str, Any]
 ) -> None:
-    """The original pays 93.4% of the goals in full for exactly what was asked; we pay all."""
+    """The original pays in full for exactly what was asked in 93.4% of the goals; we always do."""
     world = worlds["synthetic"]
     paid = {True: 0, False: 0}
     for data in world["goals"]:

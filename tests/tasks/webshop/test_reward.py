@@ -1,4 +1,4 @@
-"""What purchases are worth, by default and as in the original, by hand."""
+"""Rewards of purchases, by default and in the original, by hand."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def test_all_that_was_asked_for() -> None:
         (RED_8, 10.0, {}, 1.0),
         (RED_8, 10.01, {}, 3 / 4),
         (RED_8, 9.5, {"attributes": (), "bullets": ("Tin",)}, 3 / 4),
-        # Said in a text is as good as known; so is a slightly other wording.
+        # A mention in a text counts like an attribute; so does slightly different wording.
         (RED_8, 9.5, {"attributes": ()}, 1.0),
         (RED_8, 9.5, {"attributes": ("safe in the dishwasher",), "bullets": ()}, 1.0),
         (RED_8, 9.5, {"query": "cups", "product_category": "x"}, 1.0),
@@ -82,7 +82,7 @@ def test_the_types_factor() -> None:
     assert factor("mug tin", True, product_category="Home \u203a Kitchen \u203a Pans") == 1.0
     assert factor("hat", False, product_category="Home \u203a Kitchen \u203a Mugs") == 1.0
     assert factor("hat", False, product_category="Home \u203a Kitchen \u203a Pans") == 0.0
-    # A name without nouns tells nothing.
+    # A name without nouns provides no information.
     assert type_factor(product(title="1 2"), product(query="x"), ContentWords(), True) == 1.0
 
 
@@ -91,7 +91,7 @@ def test_the_original_compares_options_as_pairs() -> None:
     shape = {"shape": "rectangular"}
     assert bought(shape, as_original=True, wanted={"options": shape}).options == 0
     assert bought(shape, wanted={"options": shape}).options == 1
-    # The name of the option is one of the words that are compared.
+    # The option's name is one of the compared words.
     wish = {"options": {"size": "8"}}
     assert bought({"style": "size"}, as_original=True, wanted=wish).options == 1
     assert bought({"style": "size"}, wanted=wish).options == 0
@@ -99,7 +99,7 @@ def test_the_original_compares_options_as_pairs() -> None:
 
 def test_the_original_finds_colors_inside_words() -> None:
     wish = {"options": ("fashion grey",)}
-    # "fashion" holds "ash", which comes before "grey".
+    # "fashion" contains "ash", which comes before "grey".
     assert bought({"color": "ash"}, as_original=True, wanted=wish).options == 1
     assert bought({"color": "grey"}, as_original=True, wanted=wish).options == 0
     changes: dict[str, Any] = {"options": {"color": ("ash", "fashion grey")}}
@@ -142,7 +142,7 @@ def test_the_original_drops_some_characters(value: str, wish: str, similar: int)
     ],
 )
 def test_what_people_mean(wish: str, meant: list[str]) -> None:
-    """The value that says the same; without one, those that hold all words of the wish."""
+    """The value with the same meaning; otherwise those that contain all words of the wish."""
     options = {
         "color": ("navy blue", "light blue", "dark red", "red"),
         "size": ("large", "x-large", "xx-large"),

@@ -26,7 +26,7 @@ PANEL_SIZE = 256
 
 
 def first_entry() -> PanelEntry:
-    """The panel's first."""
+    """The panel's first entry."""
     return TASK.panel("builtin").entries[0]
 
 
@@ -144,7 +144,7 @@ def test_responses_of_all_kinds(response: str, format_ok: bool, action_ok: bool)
 
 
 def test_a_long_prompt_is_shown_without_the_past() -> None:
-    """As the field does it: from 13,000 characters on."""
+    """Truncated at 13,000 characters, as usual in the field."""
     episode = TASK.episode(first_entry(), 15)
     episode.reset()
     act(episode, "search[bottle]")
@@ -226,7 +226,7 @@ def test_no_product_of_another_kind_can_win() -> None:
 
 
 def test_the_players_of_demonstrations_win_most() -> None:
-    """By what the prompt shows alone."""
+    """They use only what the prompt shows."""
     won = 0
     for index in range(60):
         episode = TASK.episode(TASK.training_entry(index, 5), 15)

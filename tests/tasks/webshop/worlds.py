@@ -1,4 +1,4 @@
-"""The public 1,000 products, worlds of the original over them, and a small catalogue of our own."""
+"""The public 1,000 products, the original's environments for them, and our own small catalogue."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def recorded(name: str) -> list[dict[str, Any]]:
 
 
 def recorded_goal(data: dict[str, Any]) -> Goal:
-    """A goal as the original has it: synthetic ones name their options, people's do not."""
+    """A goal in the original's form: synthetic ones name their options, human ones do not."""
     options = data["goal_options"]
     return Goal(
         data["asin"],

@@ -1,4 +1,4 @@
-"""Games by hand: what TextWorld's engine does with problems that no generator writes."""
+"""Handwritten games: behaves like TextWorld's engine on problems that no generator produces."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Texts: templates, conditions, lists, and what TextWorld's reader does at their edges."""
+"""Texts: templates, conditions, lists, and the edge cases of TextWorld's parser."""
 
 import pytest
 
@@ -80,7 +80,7 @@ def test_white_space_at_the_start_is_dropped() -> None:
 
 
 def test_what_does_not_fit_ends_a_text() -> None:
-    """The package's texts have a case: a brace that was never opened."""
+    """The package's texts contain such a case: a brace that was never opened."""
     assert read_text("{t.name} there)} lost")(Grammar(""), _scene(), {"t": "a1"}) == "ant 1 there)"
 
 

@@ -1,4 +1,4 @@
-"""Conditions, effects and joins, against a search through all values."""
+"""Conditions, effects and joins, compared with an exhaustive search over all values."""
 
 from itertools import product
 
@@ -40,7 +40,7 @@ CONDITIONS = [
 def _truth(
     expression: object, values: dict[str, str], facts: dict[str, set[tuple[str, ...]]]
 ) -> bool:
-    """PDDL's meaning, by trying everything."""
+    """The semantics of PDDL, by brute force."""
     match expression:
         case ():
             return True
@@ -84,7 +84,7 @@ def test_joins_find_what_is_true(
     start: dict[str, set[tuple[str, ...]]],
     now: dict[str, set[tuple[str, ...]]],
 ) -> None:
-    """The plan is made for the start; it must be right in any later state, too."""
+    """The plan is made for the initial state, but must be correct in any later state."""
     expression = read_expression(condition)
     problem = Problem(
         OBJECTS, {name: frozenset(facts) for name, facts in start.items()}, expression
@@ -180,12 +180,12 @@ def test_facts_remember_what_was_made_false() -> None:
 
 
 def test_an_index_is_seen_as_a_whole_or_not_at_all() -> None:
-    """Copies in other threads share it; one looks while another builds it."""
+    """Copies in other threads share the index; one reads while another builds it."""
     found: list[list[tuple[str, ...]]] = []
     armed: list[bool] = []
 
     class Looking(str):
-        """An argument that looks up the index whenever it is hashed."""
+        """An argument that reads the index whenever it is hashed."""
 
         __slots__ = ()
 

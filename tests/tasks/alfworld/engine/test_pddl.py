@@ -1,4 +1,4 @@
-"""Reading PDDL, and refusing what is none or does not fit."""
+"""Parses PDDL, and rejects invalid or unsupported input."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def test_a_domain() -> None:
 
 
 def test_a_comma_belongs_to_its_type() -> None:
-    """As in Fast Downward: no object of the pinned domain can be examined where it lies."""
+    """As in Fast Downward; in the pinned domain, no object can therefore be examined in place."""
     text = "(define (domain d) (:predicates (p ?a - x, ?b - y)))"
     assert read_domain(text).predicates == {"p": ("x,", "y")}
 

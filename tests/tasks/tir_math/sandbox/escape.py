@@ -1,6 +1,7 @@
-"""What a program that tries to do harm is, for the escape suite.
+"""Definition of a malicious program for the escape suite.
 
-In a program, `@NAME@` is replaced: OUTSIDE (a folder of the harness, which holds `canary.txt`),
+Placeholders `@NAME@` in a program are replaced: OUTSIDE (a folder of the harness with
+`canary.txt`),
 REPOSITORY, TCP and UDP (ports on the loopback interface), UNIX and ABSTRACT (addresses of unix
 sockets), PID (of the harness), DESCRIPTOR (one that the harness has open on the canary).
 """
@@ -30,13 +31,13 @@ def write(path, text="harm"):
 
 @dataclass(frozen=True, slots=True)
 class Escape:
-    """A program that tries something.
+    """A program that attempts something forbidden.
 
     Attributes:
-        name: What it tries.
-        source: Its text, without `TOOLS`. Where it should come to its end, it prints `tried`.
-        ends: How it may end.
-        tried: Whether it comes to its end.
+        name: What it attempts.
+        source: Its code, without `TOOLS`. It prints `tried` if it runs to its end.
+        ends: The possible ways in which it may end.
+        tried: Whether it runs to its end.
     """
 
     name: str
@@ -46,5 +47,5 @@ class Escape:
 
 
 def stopped(name: str, source: str, *ends: Status) -> Escape:
-    """One that does not come to its end."""
+    """A program that does not run to its end."""
     return Escape(name, source, ends, tried=False)

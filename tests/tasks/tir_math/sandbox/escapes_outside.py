@@ -1,4 +1,4 @@
-"""Programs that reach for what is outside: files, the network, rights of the system."""
+"""Programs that try to reach outside: files, the network, system privileges."""
 
 from tests.tasks.tir_math.sandbox.escape import Escape, stopped
 
@@ -235,7 +235,7 @@ WRITING = [
     ),
     Escape(
         "modes and times of the machine's devices",
-        # The modes that they have: it must not be possible, and where it is, it must not hurt.
+        # Setting their current modes: it should be impossible, and harmless if it is not.
         "for path in ('/dev/null', '/dev/zero', '/dev/urandom'):\n"
         "    attempt(lambda: os.chmod(path, 0o666) or True)\n"
         "    attempt(lambda: os.utime(path) or True)\n"

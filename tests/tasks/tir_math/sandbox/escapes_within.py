@@ -1,4 +1,4 @@
-"""Programs that use things up, start others, or end in odd ways."""
+"""Programs that exhaust resources, start other processes, or end in unusual ways."""
 
 from tests.tasks.tir_math.sandbox.escape import Escape, stopped
 

@@ -1,4 +1,4 @@
-"""What some tests need."""
+"""Requirements of some tests."""
 
 import shutil
 

@@ -1,10 +1,10 @@
-"""Which processes there are, from /proc."""
+"""Lists processes from /proc."""
 
 from pathlib import Path
 
 
 def parents() -> dict[int, int]:
-    """Parents of all processes that have not ended."""
+    """Parents of all running processes."""
     found = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -17,7 +17,7 @@ def parents() -> dict[int, int]:
 
 
 def below(process: int) -> set[int]:
-    """All processes that descend from one."""
+    """All descendants of a process."""
     known, found = parents(), {process}
     while more := {child for child, parent in known.items() if parent in found} - found:
         found |= more

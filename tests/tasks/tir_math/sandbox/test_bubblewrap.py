@@ -1,4 +1,4 @@
-"""The default sandbox: what programs get, what comes back, and that nothing is left behind."""
+"""The default sandbox: what programs can use, what they return, and that nothing is left behind."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ from tests.tasks.tir_math.sandbox.needs import needs_bubblewrap
 from tests.tasks.tir_math.sandbox.processes import below, parents
 
 REPOSITORY = Path(__file__).parents[4]
-# Where time is not the question, a busy machine decides nothing.
+# Long limits, so that a busy machine has no effect where time is not tested.
 LIMITS = Limits(cpu_s=60, wall_s=240.0)
 
 pytestmark = needs_bubblewrap
@@ -39,7 +39,7 @@ def _soon(condition: Callable[[], bool], within_s: float = 20.0) -> bool:
 
 
 class Started:
-    """The processes that were started since this was made, and their descendants."""
+    """The processes started since its creation, and their descendants."""
 
     def __init__(self) -> None:
         self._before = below(os.getpid())
@@ -54,7 +54,7 @@ class Started:
         return max(self.now())
 
     def gone(self) -> bool:
-        """Whether those that were seen have ended, whoever their parent is now."""
+        """Whether all processes seen so far have ended, whatever their present parents."""
         assert self._seen
         return _soon(lambda: not self._seen & set(parents()))
 
@@ -102,7 +102,7 @@ def test_errors_end_with_what_python_says(sandbox: Sandbox, code: str, last: str
     execution = sandbox.run(code)
     assert execution.status == "error"
     lines = execution.stderr.splitlines() or [""]
-    # Python 3.11 before 3.11.4 has ValueError for null bytes.
+    # Python 3.11 before 3.11.4 raises ValueError for null bytes.
     assert lines[-1].removeprefix("ValueError").endswith(last.removeprefix("SyntaxError"))
 
 

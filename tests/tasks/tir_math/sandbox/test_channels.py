@@ -1,4 +1,4 @@
-"""Programs of different episodes do not talk through the files and the kernel that all share."""
+"""Programs of different episodes cannot communicate through shared files or the kernel."""
 
 import fcntl
 import os
@@ -35,9 +35,9 @@ page = ctypes.c_void_p(libc.mmap(None, ctypes.c_size_t(4096), 1, 1, file, ctypes
 word = ctypes.c_uint.from_buffer_copy(os.pread(file, 4, 0))
 """
 WAKE = f"call({_HERE.futex}, page, 1, 1, None, None, 0)"
-"""FUTEX_WAKE: how many wait at the first word of the file."""
+"""FUTEX_WAKE: returns the number of waiters at the first word of the file."""
 WAIT = f"call({_HERE.futex}, page, 0, word, (ctypes.c_long * 2)(20, 0), None, 0)"
-"""FUTEX_WAIT there, for 20 seconds at most."""
+"""FUTEX_WAIT at the same word, for at most 20 seconds."""
 CHANNELS = {
     "drop pages": "os.posix_fadvise(file, 0, 4096, os.POSIX_FADV_DONTNEED)",
     "read ahead": "os.posix_fadvise(file, 0, 4096, os.POSIX_FADV_WILLNEED)",
@@ -89,14 +89,14 @@ def test_a_channel_is_closed(channel: str, sandbox: Sandbox) -> None:
 
 @pytest.mark.slow
 def test_without_isolation_they_are_open() -> None:
-    """Most of them: what a kernel lacks is closed everywhere."""
+    """Most of them: channels that a kernel lacks are always closed."""
     with UnsafeSandbox() as unsafe:
         runs = [unsafe.run(f"{HEAD}\n{each}\nprint('open')") for each in CHANNELS.values()]
     assert sum(run.stdout == "open\n" for run in runs) >= 22
 
 
 def _bit_between(sandbox: Sandbox) -> tuple[str, str]:
-    """What a program that waits and one that wakes whoever waits print, both run at once."""
+    """The output of a waiting program and of one that wakes waiters, run simultaneously."""
     wakes = f"""
 deadline = time.monotonic() + 10
 while not {WAKE} and time.monotonic() < deadline:
@@ -121,7 +121,7 @@ def test_programs_do_not_meet_in_a_page_of_a_file(sandbox: Sandbox) -> None:
 
 @needs_bubblewrap
 def test_few_signals_can_wait(sandbox: Sandbox) -> None:
-    """Signals that wait come out of a budget of the user, which one program could use up."""
+    """Pending signals share a budget per user, which one program could exhaust."""
     code = "print(resource.getrlimit(resource.RLIMIT_SIGPENDING))"
     assert sandbox.run(f"import resource\n{code}").stdout == "(64, 64)\n"
 
@@ -134,7 +134,7 @@ def test_huge_pages_are_refused_whether_there_are_any_or_not(sandbox: Sandbox) -
 
 @needs_bubblewrap
 def test_the_c_library_does_without_what_is_refused(sandbox: Sandbox) -> None:
-    """`qsort` asks for the size of the memory, `pthread_join` waits on a futex of all."""
+    """`qsort` queries the memory size, and `pthread_join` waits on a shared futex."""
     code = """\
 import ctypes, time
 libc = ctypes.CDLL(None)
@@ -154,7 +154,7 @@ print(list(numbers) == sorted(numbers), said)
 
 @needs_bubblewrap
 def test_a_lock_of_the_harness_is_not_seen_and_none_is_taken(sandbox: Sandbox) -> None:
-    """From the other side: the harness locks the file, and finds it free after a program."""
+    """In the other direction: the harness locks the file, and finds it unlocked after a program."""
     ask = f"{HEAD}\nfcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)"
     with Path(os.__file__).open("rb") as mine:
         free = sandbox.run(ask)

@@ -1,4 +1,4 @@
-"""The escape suite: programs that try to do harm, judged from outside of the sandbox."""
+"""The escape suite: malicious programs, judged from outside the sandbox."""
 
 import os
 import re
@@ -22,15 +22,15 @@ from tests.tasks.tir_math.sandbox.processes import below
 REPOSITORY = Path(__file__).parents[4]
 CANARY = "canary-" + os.urandom(8).hex()
 MEMORY = 512 * MIB
-# For programs that only a limit ends: short, so that the loops are not long.
+# For programs that end only at a limit: short, so that infinite loops end soon.
 SHORT = Limits(cpu_s=1, wall_s=5.0, memory_bytes=MEMORY)
-# For those that end by themselves: a busy machine decides nothing. They differ in nothing else.
+# For programs that end by themselves: long, so that a busy machine has no effect.
 LONG = Limits(cpu_s=60, wall_s=300.0, memory_bytes=MEMORY)
 
 
 @dataclass
 class World:
-    """What a program could harm, outside of the sandbox."""
+    """Everything outside the sandbox that a program could harm."""
 
     folder: Path
     listeners: list[socket.socket] = field(default_factory=list)
@@ -41,7 +41,7 @@ class World:
         return TOOLS + re.sub("@([A-Z]+)@", lambda found: self.addresses[found[1]], source)
 
     def harm(self) -> list[str]:
-        """What has been harmed: connections, files, the interpreter, the repository."""
+        """The harm done: to connections, files, the interpreter, the repository."""
         found = [str(listener.getsockname()) for listener in self.listeners if _visited(listener)]
         names = sorted(path.name for path in self.folder.iterdir())
         if names != ["canary.txt", "socket"]:
@@ -103,7 +103,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture(scope="module")
 def canary_in_environment() -> Iterator[None]:
-    os.environ["CANARY"] = CANARY  # the harness' environment
+    os.environ["CANARY"] = CANARY  # the harness's environment
     yield
     del os.environ["CANARY"]
 
@@ -123,7 +123,7 @@ def sandbox(world: World, canary_in_environment: None) -> Iterator[Sandbox]:
 
 
 def _fingerprint() -> list[tuple[str, int, int, int]]:
-    """State of the files that programs run from and that judge them."""
+    """State of the files from which programs run and by which they are judged."""
     package = REPOSITORY / "tasks" / "tir_math"
     paths = [os.path.realpath("/proc/self/exe"), os.__file__, numpy.__file__, sympy.__file__]
     paths += [str(REPOSITORY / "pyproject.toml"), str(package / "__init__.py")]
@@ -192,7 +192,7 @@ SPOILERS = {
     "files": "import os\nopen('/tmp/spoilt', 'w').write('x')\nos.makedirs('/tmp/a/b')",
     "random numbers": "import random, numpy\nrandom.seed(5)\nnumpy.random.seed(5)",
     "memory": (
-        "import ctypes\nctypes.memset(id(1) + 24, 7, 1)"  # makes the number 1 another
+        "import ctypes\nctypes.memset(id(1) + 24, 7, 1)"  # overwrites the cached number 1
     ),
 }
 HEALTHY = """\
@@ -213,7 +213,7 @@ def test_nothing_is_left_for_the_next_program(what: str, sandbox: Sandbox) -> No
 
 @needs_bubblewrap
 def test_a_program_is_not_in_the_memory_of_the_next(sandbox: Sandbox) -> None:
-    needle = "needle-" + CANARY[::-1]  # so that it is in no other program
+    needle = "needle-" + CANARY[::-1]  # unique, so that no other program contains it
     assert sandbox.run(f"text = {needle!r} * 9\nprint(text)\nfinal_answer(text)").status == "ok"
     zygotes = [process for process in below(os.getpid()) if _occurs(process, b"def final_answer")]
     assert zygotes
@@ -221,7 +221,7 @@ def test_a_program_is_not_in_the_memory_of_the_next(sandbox: Sandbox) -> None:
 
 
 def _occurs(process: int, text: bytes) -> bool:
-    """Whether a text is in the memory that a process can write to."""
+    """Whether a text occurs in a process's writable memory."""
     with Path(f"/proc/{process}/mem").open("rb", buffering=0) as memory:
         for line in Path(f"/proc/{process}/maps").read_text().splitlines():
             area, rights = line.split()[:2]

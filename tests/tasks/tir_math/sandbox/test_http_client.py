@@ -1,4 +1,4 @@
-"""The client of sandbox servers, with a small server that really runs programs."""
+"""The client of sandbox servers, with a small server that actually runs programs."""
 
 import json
 import signal
@@ -21,11 +21,11 @@ LIMITS = Limits(cpu_s=2)
 
 
 class Server(ThreadingHTTPServer):
-    """Runs programs, in the words of one dialect, unless it is told to misbehave.
+    """Runs programs, with requests in one dialect, unless told to misbehave.
 
     Attributes:
         dialect: `fusion` or `plain`.
-        misdeeds: What to do at the next requests instead.
+        misdeeds: How to misbehave in the next requests.
         requests: Bodies of the requests.
         headers: Their headers.
     """
@@ -49,7 +49,7 @@ class Handler(BaseHTTPRequestHandler):
     server: Server
 
     def log_message(self, *arguments: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -159,7 +159,7 @@ def hangs(handler: Handler) -> None:
 
 
 def drips(handler: Handler) -> None:
-    """Answer so slowly that it never ends, in steps that are each in time."""
+    """Answer endlessly slowly, in steps that are each within the time limit."""
     handler.send_response(200)
     handler.send_header("Content-Length", "1000")
     handler.end_headers()

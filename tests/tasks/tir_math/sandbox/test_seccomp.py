@@ -1,4 +1,4 @@
-"""The filter of system calls, run by a small interpreter of the machine that it is written for."""
+"""The system call filter, run by a small interpreter of its machine language."""
 
 import platform
 import struct
@@ -19,12 +19,12 @@ from tasks.tir_math.sandbox.seccomp import (
 )
 
 FCNTL = (5, 6, 7, 8, 10, 36, 37, 38, 1024, 1026, 1031, 1032)
-"""Locks, leases, notifications, sizes of pipes."""
+"""Locks, leases, notifications, pipe sizes."""
 X86_64, AARCH64 = 0xC000003E, 0xC00000B7
 
 
 def decide(program: bytes, number: int, architecture: int, *arguments: int) -> int:
-    """What a filter answers to a call."""
+    """The filter's answer to a call."""
     padded = (*arguments, 0, 0, 0, 0, 0, 0)[:6]
     data = struct.pack("=IIQ6Q", number, architecture, 0, *padded)
     instructions = list(struct.iter_unpack("=HBBI", program))

@@ -1,4 +1,4 @@
-"""The sandbox that contains nothing: that programs run and that mistakes end."""
+"""The sandbox without isolation: programs run, and faulty ones end."""
 
 import os
 import time

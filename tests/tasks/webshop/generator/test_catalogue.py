@@ -75,7 +75,7 @@ def test_limits(seed: int) -> None:
 
 
 def test_attributes_are_told_and_no_others() -> None:
-    """The kind's attributes that a product lacks stand nowhere in its texts."""
+    """A kind's attributes that a product lacks occur nowhere in its texts."""
     lacking = 0
     for product in PRODUCTS:
         kind = kinds()[product.query][1]
@@ -137,7 +137,7 @@ def test_prices_are_plausible() -> None:
             assert len(product.prices) == 1
         by_kind[product.query].append(product.prices[0])
     assert 0.07 < ranges / COUNT < 0.13
-    # Enough apart for a price limit to matter.
+    # Far enough apart for a price limit to matter.
     assert all(max(prices) > 1.5 * min(prices) for prices in by_kind.values())
 
 

@@ -1,4 +1,4 @@
-"""The word tables: mistakes are named; attributes and option values can be told apart."""
+"""The word tables: mistakes are reported; attributes and option values are distinguishable."""
 
 from collections import Counter
 from itertools import combinations
@@ -41,7 +41,7 @@ DEPARTMENT: dict[str, Any] = {
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether WebShop's reward takes one text for the other."""
+    """Whether WebShop's reward considers two texts equal."""
     return round(fuzz.token_set_ratio(one, other, processor=utils.default_process)) > 85
 
 
@@ -155,7 +155,7 @@ def test_option_without_words() -> None:
     "path", [PHRASES, *sorted(DEPARTMENTS.glob("*.yaml"))], ids=lambda p: p.name
 )
 def test_no_key_is_given_twice(path: Path) -> None:
-    """YAML would keep the last one without a word."""
+    """YAML would silently keep the last one."""
     nodes = [yaml.compose(path.read_text("utf-8"), yaml.SafeLoader)]
     mappings = 0
     while nodes:
@@ -204,7 +204,7 @@ def test_values_and_attributes_can_be_told_apart(name: str) -> None:
         assert not [pair for pair in combinations(values, 2) if alike(*pair)], option
     attributes = (*kind.forms, *kind.traits)
     assert not [pair for pair in combinations(attributes, 2) if alike(*pair)]
-    # What stands before the noun must not end as it begins: "fast charging charging cable".
+    # Words before the noun must not end with its first word: "fast charging charging cable".
     before = [
         each for each in (*kind.forms.values(), *kind.traits.values()) if each.role in ("is", "of")
     ]

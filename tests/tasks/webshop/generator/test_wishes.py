@@ -1,4 +1,4 @@
-"""Wishes: fulfilled by their own product, word for word, found by the search as they should be."""
+"""Wishes: fulfilled literally by their own product, which the search can find."""
 
 import random
 import re
@@ -32,7 +32,7 @@ MONEY = re.compile(r"\$(\d+)(?:\.00)?|(\d+) dollars")
 
 
 def fulfills(product: Product, goal: Goal) -> bool:
-    """The rules of the task, written down a second time."""
+    """The rules of the task, implemented a second time."""
     texts = (product.title, " ".join(product.bullets), product.description)
     attributes = all(
         any(
@@ -128,7 +128,7 @@ def test_wishes_vary() -> None:
 
 @pytest.mark.slow
 def test_the_search_helps_and_does_not_do_the_work(tmp_path: Path) -> None:
-    """With the instruction as the query, the product is often first, mostly among the first ten."""
+    """With the instruction as the query, the product is often first, and mostly in the top ten."""
     documents = (
         (each.asin, document_text(each.title, each.description, each.bullets, each.options))
         for each in PRODUCTS
@@ -154,7 +154,7 @@ def test_other_products_are_refused() -> None:
 
 
 def test_phrases_are_grammatical() -> None:
-    """What stands before the noun and after it, for each way of counting."""
+    """Phrases before and after the noun, for each way of counting."""
     said = set()
     for query, names in (
         ("water bottles", ("leak proof", "glass", "wide mouth")),

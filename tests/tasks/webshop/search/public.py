@@ -1,4 +1,4 @@
-"""The public 1,000 products and the rankings of Lucene that were recorded over them."""
+"""The public 1,000 products, and Lucene's recorded rankings of them."""
 
 import json
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def public_documents(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def recorded_rankings(folder: Path) -> list[Ranking]:
-    """All of them."""
+    """All recorded queries."""
     lines = (folder / "search.jsonl").read_text(encoding="utf-8").splitlines()
     return [
         Ranking(case["q"], [(asin, round(score, 4)) for asin, score in case["hits"]])

@@ -1,4 +1,4 @@
-"""Words and terms, beside what Lucene 8.11 made of the same texts (`lucene.jsonl`)."""
+"""Words and terms, compared with Lucene 8.11's for the same texts (`lucene.jsonl`)."""
 
 import json
 from pathlib import Path
@@ -75,7 +75,7 @@ def test_long_words_are_cut_at_255_utf_16_units() -> None:
     ],
 )
 def test_hundred_thousand_characters(text: str, count: int) -> None:
-    # As many as Lucene finds, and within the time limit: none of them takes time to the square.
+    # As many as Lucene finds, and within the time limit: none takes quadratic time.
     assert len(tokens(text * (100_000 // len(text)))) == count
 
 

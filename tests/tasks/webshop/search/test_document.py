@@ -1,4 +1,4 @@
-"""What of a product is searched."""
+"""The searchable text of a product."""
 
 from tasks.webshop.search.document import document_text
 

@@ -1,4 +1,4 @@
-"""Building, opening and searching an index, and what is damaged."""
+"""Builds, opens and searches an index, and detects damaged ones."""
 
 import json
 from collections.abc import Iterator

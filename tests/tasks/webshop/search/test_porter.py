@@ -1,4 +1,4 @@
-"""The stemmer: every step by hand, and beside nltk's."""
+"""The stemmer: every step by hand, and compared with nltk's."""
 
 import random
 

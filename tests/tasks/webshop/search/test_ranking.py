@@ -1,4 +1,4 @@
-"""Scanning all, and leaving out what cannot matter, give what a plain loop gives."""
+"""Full scans and pruned scans both give the result of a plain loop."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from tasks.webshop.search.ranking import Term, rank
 @given(st.integers(0, 2**32), st.integers(1, 60), st.integers(1, 8), st.integers(1, 30))
 def test_all_ways_agree(look_up: int, seed: int, size: int, terms: int, count: int) -> None:
     rng = np.random.default_rng(seed)
-    # Few divisors and weights, so that there are ties.
+    # Few divisors and weights, to produce ties.
     divisors = np.array([1.25, 1.5, 2, 3], dtype=np.float32)
     query = [_term(rng, size, divisors) for _ in range(terms)]
     ranks = rng.permutation(size)
