@@ -1,4 +1,4 @@
-"""Settings from before vLLM or torch is imported, and submissions that many tests read."""
+"""Settings to apply before vLLM or torch is imported, and submissions that many tests read."""
 
 import gc
 import os
@@ -11,20 +11,20 @@ from hypothesis import settings
 
 from tests.support.once import made_once
 
-# What tests expect was computed on CPUs; who names GPUs for them has them.
+# Expected values were computed on CPUs; GPUs are used only if they are named explicitly.
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
-# Torch, vLLM and the tests share few cores; more threads make all of them slow.
+# Torch, vLLM and the tests share few cores, and more threads would slow all of them down.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
 os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
 os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
-# What a shell starts in the background ignores Ctrl-C, and so would every process of a test.
+# A shell's background jobs ignore Ctrl-C, and so would every process started by a test.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A busy machine is not a reason to fail.
+# A busy machine must not cause a failure.
 settings.register_profile("no-deadline", deadline=None)
 settings.register_profile("fast", deadline=None, max_examples=20)
 settings.load_profile("no-deadline")
@@ -32,7 +32,7 @@ settings.load_profile("no-deadline")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Collect without the garbage collector, which would look at all tests over and over."""
+    """Collect without the garbage collector, which would scan all tests repeatedly."""
     gc.disable()
     try:
         return (yield)
@@ -42,7 +42,7 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave vLLM's tests out where its build is for GPUs, and none are shown."""
+    """Skip vLLM's tests if its build is for GPUs, and none are visible."""
     from benchmark.versions import has_gpu_vllm
 
     if not has_gpu_vllm() or os.environ["CUDA_VISIBLE_DEVICES"]:
@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def expert_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The expert on `sokoban/builtin`."""
+    """The expert's run on `sokoban/builtin`."""
     from tests.support.submissions.small import play_policy
 
     return made_once(tmp_path_factory, "expert", lambda folder: play_policy(folder, "expert"))
@@ -63,7 +63,7 @@ def expert_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def random_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The random policy on it."""
+    """The random policy's run on it."""
     from tests.support.submissions.small import play_policy
 
     return made_once(tmp_path_factory, "random", lambda folder: play_policy(folder, "random"))

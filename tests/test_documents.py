@@ -1,4 +1,4 @@
-"""What documents name exists: links, paths in AGENTS.md, a figure. Percentages have one style."""
+"""Links, paths in AGENTS.md and a figure named in documents exist. Percentages have one style."""
 
 import re
 import subprocess
@@ -30,7 +30,7 @@ def test_every_relative_link_leads_somewhere() -> None:
 def test_every_path_in_the_agents_file_exists() -> None:
     text = (ROOT / "AGENTS.md").read_text("utf-8")
     places, _, rest = text.partition("## Commands")
-    # A place's parts are named relative to it: "`tasks/`: ... `base.py` is the interface".
+    # Files in a folder are named relative to it: "`tasks/`: ... `base.py` is the interface".
     missing = []
     for place in places.split("\n- ")[1:]:
         folder, *parts = PATH.findall(place)
@@ -59,7 +59,7 @@ def test_the_honest_pairs_behind_a_limit_are_those_of_the_document_that_it_names
 
 
 def test_percentages_have_no_space() -> None:
-    """`95%`, as `percent_text` writes it."""
+    """`95%`, in the style of `percent_text`."""
     documents = [*tracked("*.md"), *tracked("*.md.j2")]
     spaced = [str(each) for each in documents if re.search(r"[\d\]] %", each.read_text("utf-8"))]
     assert spaced == []

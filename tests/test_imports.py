@@ -28,9 +28,9 @@ class Import:
     """An import statement, `import NAME` or `from NAME import PARTS`.
 
     Attributes:
-        names: What is imported, dotted: `NAME`, and of a `from` also `NAME.PART`.
-        at_top: It stands at the module's top level.
-        for_types: It stands under `if TYPE_CHECKING`.
+        names: The imported names, dotted: `NAME`, and for a `from` import also `NAME.PART`.
+        at_top: Whether it is at the module's top level.
+        for_types: Whether it is under `if TYPE_CHECKING`.
     """
 
     names: tuple[str, ...]
@@ -62,7 +62,7 @@ def _imports(nodes: Iterable[ast.AST], at_top: bool, for_types: bool = False) ->
 def test_imports_point_one_way(package: str) -> None:
     for file in sorted((ROOT / package).rglob("*.py")):
         for found in imports(file):
-            # The command line reaches into other packages, but only when a command is called.
+            # The command line imports other packages, but only when a command is called.
             lazy = not found.at_top and "cli" in file.parts
             for name in () if found.for_types else {name.split(".")[0] for name in found.names}:
                 assert name not in MAY_IMPORT or name in MAY_IMPORT[package] or lazy, (file, name)
@@ -76,24 +76,24 @@ def modules() -> dict[str, Path]:
 
 
 def dotted(file: Path) -> str:
-    """A module's name; that of a package for its `__init__.py`."""
+    """A module's name; for an `__init__.py`, that of its package."""
     return ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
 def inner(name: str, file: Path) -> str:
-    """The folder that a module lies in."""
+    """The folder of a module."""
     return name if file.parent.parent == ROOT else str(file.parent.relative_to(ROOT))
 
 
 def outer(name: str, file: Path) -> str:
-    """The folder of a package that a module lies in, however deep."""
+    """The top-level folder in a package that contains a module, however deep."""
     parts = file.parent.relative_to(ROOT).parts
     return name if len(parts) == 1 else "/".join(parts[:2])
 
 
 @pytest.mark.parametrize("place", [inner, outer])
 def test_imports_between_folders_have_no_circle(place: Callable[[str, Path], str]) -> None:
-    """A folder, or a file that lies in a package itself, is imported by those above it only."""
+    """A folder, or a file directly in a package, is imported only by those above it."""
     known = modules()
     room = {name: place(name, file) for name, file in known.items()}
     needs: defaultdict[str, set[str]] = defaultdict(set)

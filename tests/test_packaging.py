@@ -1,4 +1,4 @@
-"""What an installation has to hold: every file of the packages that is not a module."""
+"""The contents of an installation: every file of the packages that is not a module."""
 
 import subprocess
 import tomllib
@@ -9,11 +9,11 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("baselines", "benchmark", "leaderboard", "tasks")
 LEFT_OUT = {"README.md", "requirements.txt", "LICENSE"}
-"""What people read in the repository, and what a Space installs."""
+"""Documents to read in the repository, and the requirements of a Space."""
 
 
 def declared(table: str) -> dict[str, list[str]]:
-    """What `pyproject.toml` says of files, by package."""
+    """Patterns for files in `pyproject.toml`, by package."""
     whole = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     patterns: dict[str, list[str]] = whole["tool"]["setuptools"][table]
     return patterns
@@ -48,7 +48,7 @@ def test_what_is_no_module_is_installed_too(package: str) -> None:
     listed = subprocess.run(
         ["git", "ls-files", "-z", package], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    # Results are what studies of this project came to, not a part of the program.
+    # Results come from this project's studies and are not part of the program.
     files = [
         Path(name)
         for name in listed.stdout.split("\0")
