@@ -1,8 +1,8 @@
 """Compares the pinned versions with each other and with what is installed.
 
-Run with the project's own interpreter, from anywhere. Ends with exit code 1 and one line per
-difference when a package is installed at another version than requirements/constraints.txt names,
-is not named there, or is named with another version in another file of requirements/.
+Run it with the project's own interpreter, from anywhere. Exits with code 1 and one line per
+difference if a package is installed at another version than in requirements/constraints.txt, is
+missing there, or has another version in another file of requirements/.
 """
 
 import sys

@@ -1,13 +1,13 @@
-"""What CI runs on a pull request: finds the folder that it adds and checks it.
+"""The judge that CI runs on a pull request: finds the folder that it adds, and checks it.
 
     python scripts/judge_pull_request.py --repository CLONE --base-branch main --head COMMIT \
         --out DIR
 
-The clone is the base branch's as it is now, with the pull request's commits fetched into it: git
-runs in it alone, the folder is taken out of the commits byte for byte, and it is compared with the
-submissions that the base branch has by now. Writes `comment.md` whatever happens,
-`base.json` with the branch and commit that judge, and `verdict.json` where there is a verdict. Exit
-code 1 if the submission is not accepted, 2 if the check could not be made.
+The clone is the current base branch, with the pull request's commits fetched into it: git runs only
+there, the folder is extracted from the commits byte for byte, and it is compared with the current
+submissions of the base branch. Always writes `comment.md`; also `base.json` with the branch and
+commit that judge, and `verdict.json` if there is a verdict. Exit code 1 if the submission is not
+accepted, 2 if the check could not run.
 """
 
 import argparse
@@ -32,11 +32,11 @@ COMMENT = "comment.md"
 BASE = "base.json"
 VERDICT = "verdict.json"
 MAX_NAMED = 10
-"""Folders that are named where there is more than one."""
+"""Maximum number of folders to name if there are several."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Check what a pull request adds."""
+    """Check the additions of a pull request."""
     parser = argparse.ArgumentParser(description="Check the submission of a pull request.")
     parser.add_argument("--repository", type=Path, required=True, help="clone of the base branch")
     parser.add_argument("--base", default="HEAD", help="commit that it goes to (default: HEAD)")
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     try:
         arguments.out.mkdir(parents=True, exist_ok=True)
-        # Stays if the check is killed: for its memory, its time, or a fault of its own.
+        # Remains if the check is killed for its memory or time, or crashes.
         text = no_verdict("", "it did not come to its end; see the workflow's log")
         _comment(arguments.out, text)
     except OSError as error:
@@ -67,7 +67,7 @@ def judge(repository: Path, base: str, head: str, out: Path) -> int:
 
     Args:
         repository: Root of a clone of the base branch.
-        base: What the pull request goes to.
+        base: Target branch of the pull request.
         head: Its last commit.
         out: Folder for the verdict.
 
@@ -75,7 +75,7 @@ def judge(repository: Path, base: str, head: str, out: Path) -> int:
         Exit code.
 
     Raises:
-        UserError: git cannot say what is changed, or the folder cannot be written.
+        UserError: git cannot list the changes, or the folder cannot be written.
     """
     clone = Repository.at(repository)
     commit = clone.commit(head, "--head")
@@ -109,7 +109,7 @@ def judge(repository: Path, base: str, head: str, out: Path) -> int:
 
 
 def _reject(out: Path, name: str, rejected: Rejected) -> int:
-    """Write the verdict on what is not worth checking; the name is empty where none is known."""
+    """Write the verdict on something not worth checking; the name is empty if unknown."""
     verdict = CheckResult(Path(name), (rejected.finding,), entry=None, replayed=0, doubts=0)
     write_atomically(out / VERDICT, verdict_json(verdict, None).encode())
     _comment(out, comment(verdict, None))
@@ -118,7 +118,7 @@ def _reject(out: Path, name: str, rejected: Rejected) -> int:
 
 
 def _note_base(repository: Path, base: str, branch: str, out: Path) -> None:
-    """Write down whose code and submissions judge: a verdict is worth what its base is.
+    """Record whose code and submissions judge: a verdict is only as trustworthy as its base.
 
     Raises:
         UserError: The base is not a commit.
@@ -129,7 +129,7 @@ def _note_base(repository: Path, base: str, branch: str, out: Path) -> None:
 
 
 def added(paths: Sequence[str]) -> list[str]:
-    """Names of the folders under `submissions/` that changed paths lie in."""
+    """Names of the folders under `submissions/` that contain changed paths."""
     parts = [path.split("/") for path in paths]
     return sorted({part[1] for part in parts if part[0] == SUBMISSIONS and len(part) > 2})
 

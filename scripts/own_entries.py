@@ -2,11 +2,11 @@
 
     python scripts/own_entries.py [policies] [inits] [study] --date YYYYMMDD
 
-Everything is done with the commands that anybody uses: `arlarena-bench eval`, which goes on where
-it was stopped, `submit prepare` and `submit check`. The entries of a study come from its finished
-cells, which hold logs and records; no weights are needed. Folders that are there stay as they are.
-Two entries cannot hold the same weights, so where the study has more seeds than an entry, that
-entry has to be removed first.
+This uses only the public commands: `arlarena-bench eval`, which resumes where it was stopped,
+`submit prepare` and `submit check`. The entries of a study come from its finished cells, which
+contain logs and records; no weights are needed. Existing folders stay unchanged. Two entries cannot
+contain the same weights, so if the study has more seeds than an entry, that entry has to be removed
+first.
 """
 
 import argparse
@@ -47,7 +47,7 @@ PANELS = (
     "tir_math/builtin",
 )
 PIXELS = ("sokoban/builtin",)
-"""Panels of the protocol for images that every entry of it plays."""
+"""Panels of the protocol for images that every entry with that protocol plays."""
 CLONED = (
     "Turns of scripted players on the task's training stream (baselines/inits, recipe.yaml of the "
     "init)."
@@ -56,13 +56,13 @@ CLONED = (
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """An entry that is to be made.
+    """An entry to make.
 
     Attributes:
         folder: Name of its folder, without the date.
-        about: What people say of it.
-        evaluations: Arguments of `eval` by the name of the run.
-        cells: Finished cells whose records and logs are sent, in the order of their seeds.
+        about: Content of its `about.yaml`.
+        evaluations: Arguments of `eval` by the run's name.
+        cells: Finished cells whose records and logs are submitted, in the order of their seeds.
     """
 
     folder: str
@@ -72,7 +72,7 @@ class Plan:
 
 
 def policies() -> list[Plan]:
-    """What needs no model, on all built-in panels and on those of the protocol for images."""
+    """The scripted policies, on all built-in panels and on those of the protocol for images."""
     plans = []
     for ending, panels, options in (
         ("", PANELS, ()),
@@ -88,7 +88,7 @@ def policies() -> list[Plan]:
 
 
 def inits() -> list[Plan]:
-    """The shipped inits, each on its own tasks' built-in panels."""
+    """The shipped inits, each on the built-in panels of its own tasks."""
     plans = []
     for name, init in read_registry().items():
         if init.folder is None:
@@ -107,17 +107,17 @@ def inits() -> list[Plan]:
 
 
 def study(file: Path, results: Path, *, partial: bool) -> list[Plan]:
-    """The recipes of a study, an entry for each track.
+    """The recipes of a study, one entry per track.
 
     Args:
         file: The study.
         results: Its finished cells.
-        partial: Take recipes that lack seeds, too, with those that are finished.
+        partial: Include recipes that lack seeds, with the finished ones.
     """
     cells = cells_of(read_study(file))
     current_tracks = current_tracks_of(cells, str(file))
     finished = {each.cell: each for each in survey(cells, current_tracks, results).finished}
-    # A point of a curve over learning rates is not an entry: the curve is a page of the study.
+    # A point of a sweep of learning rates is not an entry: the study's page shows the sweep.
     points = points_of_sweeps(each.track for each in current_tracks.values())
     plans = []
     for track, recipe in dict.fromkeys((cell.track, cell.recipe) for cell in cells):
@@ -174,7 +174,7 @@ def _data(*tasks: str, played: str = "") -> dict[str, Any]:
 
 
 def _parameters(folder: Path) -> int:
-    """Number of weights of a folder's model."""
+    """Number of parameters of a folder's model."""
     tensors = (t for path in folder.glob("*.safetensors") for t in load_file(path).values())
     return sum(tensor.numel() for tensor in tensors)
 
@@ -186,7 +186,7 @@ def _seeds(folder: Path) -> set[int]:
 
 
 def make(plan: Plan, date: str, runs: Path, submissions: Path) -> bool:
-    """Evaluate, prepare and check one entry; whether it is accepted."""
+    """Evaluate, prepare and check one entry; returns whether it is accepted."""
     folder = submissions / f"{date}_{plan.folder}"
     made = sorted(submissions.glob(f"[0-9]*_{plan.folder}"))
     lacking = sorted({cell.cell.seed for cell in plan.cells} - _seeds(made[-1])) if made else []
@@ -213,14 +213,14 @@ def make(plan: Plan, date: str, runs: Path, submissions: Path) -> bool:
 def _command(*arguments: str, may_fail: bool = False) -> int:
     command = [sys.executable, "-m", "benchmark.cli", *arguments]
     code = subprocess.run(command, check=False, cwd=ROOT).returncode  # noqa: S603 - our own command
-    # 1 is the answer "no"; everything else is not an answer.
+    # 1 means "not accepted"; any other code is an error.
     if code and not (may_fail and code == 1):
         raise UserError(f"`arlarena-bench {' '.join(arguments)}` failed with exit code {code}")
     return code
 
 
 def main() -> int:
-    """Make what is asked for; paths are those of the repository's root."""
+    """Make the requested entries; paths are relative to the repository's root."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", nargs="*", help="policies, inits, study (default: all)")
     parser.add_argument("--date", default=f"{datetime.now(UTC):%Y%m%d}", help="yyyymmdd")
@@ -229,7 +229,7 @@ def main() -> int:
     parser.add_argument("--partial", action="store_true", help="recipes that lack seeds, too")
     parser.add_argument("--runs", type=Path, default=Path("runs/entries"), help="of evaluations")
     parser.add_argument("--submissions", type=Path, default=Path("submissions"))
-    with contextlib.chdir(ROOT):  # Entries name their runs by paths from here.
+    with contextlib.chdir(ROOT):  # Entries store the paths of their runs relative to here.
         return _make_all(parser.parse_args())
 
 

@@ -1,11 +1,11 @@
-"""Rewrites baselines/tracks/index.yaml from the tracks as their files are now.
+"""Rewrites baselines/tracks/index.yaml from the current files of the tracks.
 
     python scripts/pin_tracks.py
 
-Run it after a track was edited on purpose, and after new cells in baselines/results. It fails on a
-track that leaves a setting of the trainer out. CPU minutes are the median of a track's finished
-runs, evaluation included and tuning left out. Without one they stay as they are, and become null
-where the track has changed.
+Run it after intentionally editing a track, and after adding cells to baselines/results. It fails if
+a track omits a setting of the trainer. CPU minutes are the median over a track's finished runs,
+including evaluation but not tuning. Without such runs the value stays, or becomes null if the track
+has changed.
 """
 
 import statistics
@@ -18,7 +18,7 @@ from tasks.errors import UserError
 
 
 def measured_minutes(track: str, sha256: str) -> float | None:
-    """Median CPU time of a track's finished runs, in minutes; None without one.
+    """Median CPU time of a track's finished runs, in minutes; None if there are none.
 
     Args:
         track: Its name.

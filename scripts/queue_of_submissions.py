@@ -32,11 +32,11 @@ from scripts.comment_on_pull_request import (
 BRANCH: Final = "main"
 WORKFLOW: Final = "submission.yml"
 WAITS: Final = "Waiting for a rerun"
-"""How the line of a verdict begins that says so (`benchmark.submissions.report`)."""
+"""Start of the line in a verdict that asks for a rerun (`benchmark.submissions.report`)."""
 
 
 def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> int:
-    """Write the queue; exit code 2 without a file to write to."""
+    """Write the queue; the exit code is 2 if no output file is given."""
     if len(arguments) != 1:
         print(__doc__, file=sys.stderr)
         return 2
@@ -49,13 +49,13 @@ def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) 
 
 
 def queue(github: GitHub) -> list[dict[str, str | int]]:
-    """Open submissions, the oldest first: number, entry, day and state; of the first `PAGE`."""
+    """The first `PAGE` open submissions, oldest first: number, entry, day and state."""
     found: list[dict[str, str | int]] = []
     pulls = github.get(
         "pulls", state="open", base=BRANCH, sort="created", direction="asc", per_page=PAGE
     )
     for pull in pulls:
-        # More of them than that are not a submission, whatever the rest is.
+        # Anything with more files is not a submission.
         files = github.all(f"pulls/{pull['number']}/files", MOST_FILES)
         match = FOLDER.fullmatch(files[0]["filename"]) if files else None
         if match is None or not of_one_folder(files):
@@ -72,10 +72,10 @@ def queue(github: GitHub) -> list[dict[str, str | int]]:
 
 
 def state_of(github: GitHub, number: int, commit: str) -> str:
-    """What the check has said of a pull request's last commit.
+    """State of the check of a pull request's last commit.
 
     Returns:
-        `waiting`, `running`, `passed`, `failed`, or `rerun` where only a rerun is missing.
+        `waiting`, `running`, `passed`, `failed`, or `rerun` if only a rerun is missing.
     """
     path = f"actions/workflows/{WORKFLOW}/runs"
     runs: list[Json] = github.get(path, head_sha=commit, per_page=1)["workflow_runs"]
@@ -87,7 +87,7 @@ def state_of(github: GitHub, number: int, commit: str) -> str:
         return "passed"
     comment = comment_of(github, number)
     lines = [] if comment is None else comment["body"].splitlines()
-    # The comment on an earlier commit says nothing of this one.
+    # A comment on an earlier commit does not apply to this one.
     judged = any(line.startswith(f"Commit {commit},") for line in lines)
     return "rerun" if judged and any(line.startswith(WAITS) for line in lines) else "failed"
 

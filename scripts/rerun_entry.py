@@ -1,21 +1,21 @@
-"""What maintainers run to earn an entry the badge `re-run`, or `first updates trained again`.
+"""Maintainers run this to earn an entry the badge `re-run`, or `first updates trained again`.
 
     python scripts/rerun_entry.py ENTRY --commit COMMIT --by NAME [--model SEED=FOLDER ...]
     python scripts/rerun_entry.py ENTRY --commit COMMIT --by NAME --updates 3
 
-The first plays a random sample of the entry's episodes with its published weights: a hub model, a
-registered init, or a folder with the stated hash, which is given or lies in the commit on the hub
-that the entry names as `weights`. The second is for entries on a track, whose runs repeat to the
-bit: it begins their training runs again and compares the first updates, which says nothing of who
-played the episodes and is another badge.
+The first form plays a random sample of the entry's episodes with its published weights: a hub
+model, a registered init, or a folder with the stated hash, which is given or is at the commit on
+the hub that the entry names as `weights`. The second form is for entries on a track, whose runs are
+bitwise reproducible: it starts their training runs again and compares the first updates, which does
+not show who played the episodes and earns another badge.
 
-With `--head HEAD`, the entry is that of a pull request: its folder is taken out of the last commit,
-which was fetched before, and only a rerun may be missing (submissions/README.md, Copies). ENTRY is
-then where it will be, `submissions/NAME`.
+With `--head HEAD`, the entry is that of a pull request: its folder is extracted from the last
+commit, which must have been fetched, and only a rerun may be missing (submissions/README.md,
+Copies). ENTRY is then its future path, `submissions/NAME`.
 
-What comes out is written into `reruns.yaml` in the folder of submissions, also if it does not hold,
-which is exit code 1. Only updates that differ from a log that names no CPU are not: the CPU may be
-why.
+The result is written to `reruns.yaml` in the folder of submissions, even if the rerun fails, in
+which case the exit code is 1. The exception is updates that differ from a log without a CPU name,
+because the CPU may be the reason.
 """
 
 import argparse
@@ -68,7 +68,7 @@ POLL_S = 1.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Repeat a part of an entry, and write down what came out."""
+    """Repeat a part of an entry, and record the result."""
     parser = argparse.ArgumentParser(description="Repeat a random part of an entry.")
     parser.add_argument("entry", type=Path, help="the entry's folder")
     parser.add_argument("--commit", required=True, help="commit of this code, later than the entry")
@@ -104,10 +104,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _of_pull_request(entry: Path, head: str, place: Path) -> Path:
-    """Take an entry's folder out of a commit, and check all of it but the replay.
+    """Extract an entry's folder from a commit, and run all checks except the replay.
 
     Raises:
-        UserError: It is there already, or has findings that no rerun can settle.
+        UserError: It exists already, or has findings that no rerun can settle.
     """
     if entry.exists():
         raise UserError(f"{entry} is accepted already; leave --head out")
@@ -127,7 +127,7 @@ def played(entry: Entry, arguments: argparse.Namespace) -> RerunSample:
     """Play a sample of every run with its weights.
 
     Raises:
-        UserError: Weights cannot be had, or are not those of the entry.
+        UserError: Weights are unavailable, or are not the entry's.
     """
     given = _models(entry, arguments.model)
     nonce = new_nonce()
@@ -152,7 +152,7 @@ def played(entry: Entry, arguments: argparse.Namespace) -> RerunSample:
 
 
 def _models(entry: Entry, given: Sequence[str]) -> dict[int, str]:
-    """The models that were named, by seed.
+    """The models given on the command line, by seed.
 
     Raises:
         UserError: One is not `SEED=MODEL`, or the entry has no such seed.
@@ -182,10 +182,10 @@ async def _again(
 
 
 def _weights(entry: Entry, point: ReadCheckpoint, given: str | None) -> Path:
-    """The folder with the weights of a checkpoint.
+    """The folder with a checkpoint's weights.
 
     Raises:
-        UserError: They cannot be had, or are others.
+        UserError: They are unavailable, or are different ones.
     """
     model = point.checkpoint.model
     seed = point.checkpoint.seed
@@ -206,9 +206,9 @@ def _weights(entry: Entry, point: ReadCheckpoint, given: str | None) -> Path:
 
 
 def _check_text_side(entry: Entry, folder: Path) -> None:
-    """Check that weights from a track read and write text as the track's init does.
+    """Check that weights from a track use the tokenizer and chat template of the track's init.
 
-    What a chat template adds to a prompt is in no record: it could name the solutions of a panel.
+    No record contains a chat template's additions to a prompt, which could be a panel's solutions.
 
     Raises:
         UserError: They do not.
@@ -217,7 +217,7 @@ def _check_text_side(entry: Entry, folder: Path) -> None:
     if claim is None:
         return
     init = find_model(load_track(claim.name).init.name).path
-    assert init is not None  # a registered one, or from the hub
+    assert init is not None  # a registered one, or one from the hub
     if not Chat.load(folder).reads_as(Chat.load(init)):
         raise UserError(
             f"{folder}: its chat template or tokenizer is not that of {init}, from which the "
@@ -226,10 +226,10 @@ def _check_text_side(entry: Entry, folder: Path) -> None:
 
 
 def trained_again(entry: Entry, arguments: argparse.Namespace) -> RerunSample:
-    """Begin the training of every seed again, and compare the first updates.
+    """Start the training of every seed again, and compare the first updates.
 
     Raises:
-        UserError: The entry is on no track, or a training cannot be begun.
+        UserError: The entry has no track, or a training run cannot be started.
     """
     if arguments.model:
         raise UserError("--model names weights to play with: leave it out with --updates")
@@ -251,8 +251,8 @@ def trained_again(entry: Entry, arguments: argparse.Namespace) -> RerunSample:
 
 
 def _begun(point: ReadCheckpoint, updates: int) -> str | None:
-    """Where the first updates differ from those of the log; None if they do not."""
-    assert point.log is not None  # it is on a track
+    """The first difference from the log in its first updates; None if there is none."""
+    assert point.log is not None  # entries on tracks have logs
     with tempfile.TemporaryDirectory() as place:
         manifests = [run.manifest for run in point.runs]
         commands = commands_of(
@@ -285,10 +285,10 @@ def _begun(point: ReadCheckpoint, updates: int) -> str | None:
 
 
 def _difference(recorded: TrainingLog, again: TrainingLog, updates: int) -> str | None:
-    """Where the first updates differ, and on which devices; None if they do not.
+    """The first difference in the first updates, and the devices; None if there is none.
 
     Raises:
-        UserError: They do, and the log names no CPU: another one computes otherwise.
+        UserError: They differ, and the log names no CPU: another one computes differently.
     """
     found = same_start(recorded, again, updates)
     if found is None:
@@ -303,7 +303,7 @@ def _difference(recorded: TrainingLog, again: TrainingLog, updates: int) -> str 
 
 
 def _has(log: Path, updates: int) -> bool:
-    """Whether a log that is being written has so many updates."""
+    """Whether a log that is being written contains this many updates."""
     return log.exists() and log.read_bytes().count(b'\n{"kind":"update"') > updates
 
 

@@ -1,9 +1,9 @@
-"""Take the picture of a report that the documentation shows.
+"""Takes the screenshot of a report for the documentation.
 
     python scripts/screenshot_report.py runs/NAME/report.html --out docs
 
-writes `report.png`, the top of the page, with a headless Chromium: the one that ARLARENA_CHROMIUM
-names, else the system's.
+writes `report.png`, the top of the page, with a headless Chromium: the one in ARLARENA_CHROMIUM if
+set, otherwise the system's.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from playwright.sync_api import FloatRect, Page, sync_playwright
 
 NAME = "report.png"
 LARGEST = 300_000
-"""Bytes that a picture in the repository may have."""
+"""Maximum size of a screenshot in the repository, in bytes."""
 
 _ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 _WIDTH, _HEIGHT = 1200, 800
@@ -63,7 +63,7 @@ def _take(arguments: argparse.Namespace, chromium: str, scheme: Literal["light",
 
 
 def _top(page: Page) -> FloatRect:
-    """The page down to the end of the first panel's figures."""
+    """The region of the page down to the end of the first panel's figures."""
     box = page.locator(".figures").first.bounding_box()
     height = box["y"] + box["height"] + 20 if box else _HEIGHT
     page.set_viewport_size({"width": _WIDTH, "height": int(height)})
