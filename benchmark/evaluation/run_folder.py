@@ -134,8 +134,7 @@ class RunFolder:
             UserError: The disk is full or failed. Earlier records stay.
         """
         line = record.model_dump_json().encode() + b"\n"
-        loop = asyncio.get_running_loop()
-        writing = loop.run_in_executor(self._writer, self._append, line)
+        writing = asyncio.get_running_loop().run_in_executor(self._writer, self._append, line)
         # One error is told; asyncio would report those for which nothing waits any more.
         writing.add_done_callback(lambda done: done.cancelled() or done.exception())
         await asyncio.shield(writing)

@@ -17,7 +17,7 @@ from leaderboard.board.board import Board
 from leaderboard.board.curves import CURVES
 from leaderboard.board.rows import FullRow
 from leaderboard.board.training_rows import EventCount, NamedValue, Stability
-from leaderboard.page.query import choices_of, open_query
+from leaderboard.page.query import open_query
 from leaderboard.page.state import State, filled, frame_of, ranked, view_of
 from leaderboard.table.table import table
 from leaderboard.tabs.board import board_page, csv
@@ -366,17 +366,6 @@ def test_programs_come_last_where_entries_are_chosen(boards: Boards) -> None:
         board_row("20260102_a", {SOKOBAN: [first(10)]}),
     )
     assert [row.id for row in ranked(board, "v1")] == ["20260102_a", "20260101_program"]
-
-
-def test_two_entries_of_one_name_are_told_apart(boards: Boards) -> None:
-    rows: list[FullRow] = [
-        board_row(f"2026010{day}_x", {SOKOBAN: [first(10)]}, name="same") for day in (1, 2)
-    ]
-    titles = [title for title, _ in choices_of(boards(*rows), "v1")["entry"]]
-    assert sorted(titles) == [
-        "same \u00b7 grpo, as declared (20260101_x)",
-        "same \u00b7 grpo, as declared (20260102_x)",
-    ]
 
 
 def test_an_entry_page_says_everything(board: Board) -> None:

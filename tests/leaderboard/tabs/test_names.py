@@ -61,3 +61,14 @@ def test_off_tracks_the_choices_of_the_logs_follow_a_recipe_that_is_only_declare
     unknown = replace(row, choices=replace(row.choices, sampling=None))
     assert method_of(unknown) == "sampo, as declared"
     assert method_of(replace(row, kind="init", recipe="sampo")) == "init"
+
+
+def test_two_entries_of_one_name_are_told_apart(boards: Boards) -> None:
+    rows: list[FullRow] = [
+        board_row(f"2026010{day}_x", {SOKOBAN: [first(10)]}, name="same") for day in (1, 2)
+    ]
+    titles = [title for title, _ in choices_of(boards(*rows), "v1")["entry"]]
+    assert sorted(titles) == [
+        "same \u00b7 grpo, as declared (20260101_x)",
+        "same \u00b7 grpo, as declared (20260102_x)",
+    ]
