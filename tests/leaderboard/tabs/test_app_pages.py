@@ -17,7 +17,7 @@ from leaderboard.board.board import Board
 from leaderboard.board.curves import CURVES
 from leaderboard.board.rows import FullRow
 from leaderboard.board.training_rows import EventCount, NamedValue, Stability
-from leaderboard.page.query import open_query
+from leaderboard.page.query import choices_of, open_query
 from leaderboard.page.state import State, filled, frame_of, ranked, view_of
 from leaderboard.table.table import table
 from leaderboard.tabs.board import board_page, csv
