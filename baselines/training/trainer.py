@@ -323,6 +323,9 @@ class Trainer:
             # A sleeping engine reclaims its memory here.
             with memory_advice(self.config.optimization):
                 await self.engine.load_weights(weights.items(), self.state.update)
+                if older and self.older is not None and self.older_weights is not None:
+                    version = self.state.older_version
+                    await self.older.load_weights(self.older_weights.items(), version)
         except UserError as error:
             if not self._handed_gib:
                 raise
@@ -330,8 +333,6 @@ class Trainer:
             raise EngineDown(str(error)) from error
         self._handed_gib = sum(w.numel() * w.element_size() for w in weights.values()) / 2**30
         await self._sync.after_sync(weights)
-        if older and self.older is not None and self.older_weights is not None:
-            await self.older.load_weights(self.older_weights.items(), self.state.older_version)
 
     def _weights(self) -> Mapping[str, torch.Tensor]:
         """The policy's weights in the engine's type; every process must call this.

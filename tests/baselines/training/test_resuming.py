@@ -99,7 +99,7 @@ def test_a_validation_that_was_stopped_is_made_when_the_run_goes_on(
     assert states[0]["validated"] == 3
 
 
-@pytest.mark.parametrize("where", ["load_weights", "full disk", "memory", "generate"])
+@pytest.mark.parametrize("where", ["load_weights", "full disk", "memory", "older", "generate"])
 @pytest.mark.parametrize("validates", [True, False])
 def test_a_run_whose_engine_dies_loses_no_update(
     where: str, validates: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -107,10 +107,12 @@ def test_a_run_whose_engine_dies_loses_no_update(
     class Dying(TransformersEngine):
         """Dies when it gets the weights of update 2, or at the first request after that.
 
-        Or it refuses these weights because memory, or the disk that they pass through, is full.
+        Or it refuses these weights because memory, or the disk that they pass through, is full;
+        with `older`, only the engine of the older policy does.
         """
 
         version = 0
+        others = 0
 
         async def load_weights(self, weights: Any, version: int) -> None:
             self.version = version
@@ -118,9 +120,10 @@ def test_a_run_whose_engine_dies_loses_no_update(
                 raise EngineDown("gone")
             if version == 2 and where == "full disk":
                 raise UserError("the weights cannot be written: all space is gone")
-            if version == 2 and where == "memory":
+            if version == 2 and (where == "memory" or (where == "older" and Dying.others)):
                 raise torch.OutOfMemoryError("gone")
             await super().load_weights(weights, version)
+            Dying.others += version == 2
 
         async def generate(self, request: Request) -> Generation:
             if self.version == 2:
