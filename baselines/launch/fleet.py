@@ -1,6 +1,7 @@
 """Runs a trainer with its vLLM servers: waits for the servers, and ends everything together."""
 
 import logging
+import math
 import os
 import signal
 import socket
@@ -16,7 +17,7 @@ from typing import Final
 
 from baselines.launch.child import Child
 from baselines.launch.exchange import in_use
-from baselines.launch.plan import Command, killed_text
+from baselines.launch.plan import STOP_SECONDS, Command, killed_text
 from benchmark.engines.core.base import EngineDown, EngineNotStarted
 from tasks.texts import counted
 
@@ -25,9 +26,7 @@ HEALTHY_SECONDS: Final = 1800.0
 _LOOK: Final = 0.5
 """Seconds between checks of the processes."""
 _GRACE: Final = 20.0
-"""Seconds that a server has to exit after it was asked to."""
-_CHECKPOINT: Final = 300.0
-"""Seconds that a trainer has for its last checkpoint after a server has exited."""
+"""Seconds that a process has to exit after it was asked to."""
 _LAST_LINES: Final = 2_000
 """Characters at the end of a server's log that are searched for its last line."""
 
@@ -92,15 +91,11 @@ def run_fleet(
             running.append(_Server(child, address, output))
         _wait(running, asked)
         child = Child(trainer.words, None, trainer.environment)
-        lost: EngineDown | None = None
         try:
-            _watch(child, running, asked)
-        except EngineDown as error:
-            # A scheduler's signal also reaches the servers.
-            lost = None if asked else error
+            lost = _watch(child, running, asked)
         finally:
             child.ask_to_stop()
-            _end_by([child], time.monotonic() + _CHECKPOINT)
+            _end_by([child], time.monotonic() + _GRACE)
         code = child.poll()
         assert code is not None
         # A trainer that has finished needs no servers, and a request stops nothing any more.
@@ -183,16 +178,33 @@ def _wait(servers: Sequence[_Server], asked: Sequence[int]) -> None:
         time.sleep(_LOOK if waiting else 0)
 
 
-def _watch(trainer: Child, servers: Sequence[_Server], asked: Sequence[int]) -> None:
-    """Wait for the trainer to exit, and forward stop requests to it."""
-    passed = 0
-    while trainer.poll() is None:
+def _watch(trainer: Child, servers: Sequence[_Server], asked: Sequence[int]) -> EngineDown | None:
+    """Wait for the trainer to exit, and forward stop requests to it.
+
+    If a server exits, the trainer is asked to stop, but not a second time, which would end it
+    without a checkpoint.
+
+    Returns:
+        The exit of a server, unless a stop was requested before: a scheduler's signal also reaches
+        the servers.
+    """
+    passed, deadline = 0, math.inf
+    lost: EngineDown | None = None
+    while trainer.poll() is None and time.monotonic() < deadline:
+        if deadline == math.inf:
+            try:
+                for server in servers:
+                    server.check()
+            except EngineDown as error:
+                deadline = time.monotonic() + STOP_SECONDS
+                if not asked:
+                    lost = error
+                    trainer.ask_to_stop()
         if len(asked) > passed:
             passed = len(asked)
             trainer.ask_to_stop()
-        for server in servers:
-            server.check()
         time.sleep(_LOOK)
+    return lost
 
 
 def _end(servers: Sequence[_Server]) -> None:

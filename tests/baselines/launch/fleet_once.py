@@ -4,7 +4,8 @@ python fleet_once.py FOLDER vllm|train|idle|fails|killed|unserved|stops|finishes
 
 With `vllm` both are real. Else the server says that it is healthy and nothing else; with `unserved`
 it ends at once. `train` is the real trainer, in two processes with engines of their own. `stops`
-is a trainer that ends at the second SIGTERM, `finishes` one that has finished when the first comes.
+is a trainer that counts its SIGTERMs and ends when `FOLDER/end` exists, `finishes` one that has
+finished when the first SIGTERM comes.
 """
 
 import sys
@@ -26,13 +27,13 @@ import pathlib, signal, sys, time
 folder, signals, code = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 asked = []
 signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
-while len(asked) < signals:
+while len(asked) < signals and not (folder / "end").exists():
     (folder / f"asked-{len(asked)}").touch()
     time.sleep(0.05)
 sys.exit(code)
 """
-ENDS = {"stops": ("2", "130"), "finishes": ("1", "0")}
-"""How many signals a trainer waits for, and its exit code."""
+ENDS = {"stops": ("9", "130"), "finishes": ("1", "0")}
+"""How many signals a trainer waits for at most, and its exit code."""
 IDLE = {
     "idle": "import time; time.sleep(600)",
     "fails": "raise SystemExit(3)",

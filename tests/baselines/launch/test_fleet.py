@@ -118,17 +118,38 @@ def test_a_server_that_ends_ends_all(
 def test_a_stop_that_ends_the_servers_first_is_a_stop(
     start: Callable[[str], subprocess.Popen[str]], tmp_path: Path
 ) -> None:
-    """Schedulers send SIGTERM to all processes of a job."""
+    """Schedulers send SIGTERM to all processes of a job; a second one would end the trainer."""
     fleet = start("stops")
     until((tmp_path / "asked-0").exists)
     found = parts(fleet, "http.server")
     fleet.terminate()
     until((tmp_path / "asked-1").exists)
     (server,) = [part for part in found if "http.server" in words(part)]
-    # The trainer gets its second signal when this is noticed, and ends at no other time.
     server.terminate()
+    until(lambda: not server.is_running())  # the fleet has noticed: it reaps its children
+    time.sleep(1)
+    assert not (tmp_path / "asked-2").exists()
+    (tmp_path / "end").touch()
     _, said = fleet.communicate(timeout=LONGEST)
     assert fleet.returncode == 130 and "EngineDown" not in said
+    gone(found)
+
+
+@pytest.mark.slow
+def test_a_trainer_is_asked_once_when_a_server_ends_and_again_by_the_user(
+    start: Callable[[str], subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    fleet = start("stops")
+    until((tmp_path / "asked-0").exists)
+    found = parts(fleet, "http.server")
+    (server,) = [part for part in found if "http.server" in words(part)]
+    server.send_signal(signal.SIGKILL)
+    until((tmp_path / "asked-1").exists)
+    fleet.terminate()
+    until((tmp_path / "asked-2").exists)
+    (tmp_path / "end").touch()
+    _, said = fleet.communicate(timeout=LONGEST)
+    assert fleet.returncode == 1 and "EngineDown: " in said
     gone(found)
 
 
