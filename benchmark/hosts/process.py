@@ -45,8 +45,8 @@ class WorkerProcess:
     Linux ends it with the thread that started it, which should therefore be one that stays.
 
     Args:
-        others_started: Whether others have started before. Then it is not the user's mistake if
-            this one dies before it has.
+        start_is_retried: If it dies before it has started, its calls fail with `WorkerLost`, to be
+            made again in another worker. Otherwise this is taken for the user's mistake.
 
     Attributes:
         load: Episodes and calls that it has been given and not finished.
@@ -54,11 +54,11 @@ class WorkerProcess:
         ready: It has started.
     """
 
-    def __init__(self, others_started: bool = False) -> None:
+    def __init__(self, start_is_retried: bool = False) -> None:
         self.load = 0
         self.dead = False
         self.ready = False
-        self._others_started = others_started
+        self._start_is_retried = start_is_retried
         self._loop = asyncio.get_running_loop()
         self._calls: deque[asyncio.Future[Any]] = deque()
         self._unsent = bytearray()
@@ -188,8 +188,10 @@ class WorkerProcess:
         self._process.kill()
         how = _how_it_ended(self._process.wait())
         log.info("worker process %d %s", self._process.pid, how)
-        if self.ready or self._others_started:
+        if self.ready:
             self._fail_calls(WorkerDied(f"the worker process of this episode {how}"), WorkerLost())
+        elif self._start_is_retried:
+            self._fail_calls(WorkerLost(), WorkerLost())
         else:
             error = UserError(f"a worker process {how} before it could start; see its error above")
             self._fail_calls(error, error)

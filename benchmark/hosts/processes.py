@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from benchmark.hosts.base import EnvHost, LiveEpisode, WorkerDied
 from benchmark.hosts.process import WorkerLost, WorkerProcess
@@ -14,6 +14,10 @@ from tasks.episode import Step, View
 from tasks.panels import PanelEntry
 
 T = TypeVar("T")
+
+MOST_FAILED_STARTS: Final = 10
+"""Workers that may die in a row before they have started, where others have: memory may be short
+for a moment."""
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +109,9 @@ class ProcessHost(EnvHost):
         self.processes = processes
         self._workers: list[WorkerProcess] = []
         self._numbers = itertools.count()
-        self._closed = self._started = False
+        self._starting: list[WorkerProcess] = []
+        self._retries = 0
+        self._closed = False
         self.used = False
         """Whether a process was ever started."""
 
@@ -141,15 +147,26 @@ class ProcessHost(EnvHost):
         """The process with the least to do; a new one before any has two things to do."""
         if self._closed:
             raise RuntimeError("the host was closed")
-        self._started = self._started or any(worker.ready for worker in self._workers)
+        self._count_starts()
         self._workers = [worker for worker in self._workers if not worker.dead]
         if self._workers:
             chosen = min(self._workers, key=lambda worker: worker.load)
             if not chosen.load or len(self._workers) == self.processes:
                 return chosen
-        self._workers.append(WorkerProcess(self._started))
+        worker = WorkerProcess(start_is_retried=self._retries > 0)
+        self._workers.append(worker)
+        self._starting.append(worker)
         self.used = True
-        return self._workers[-1]
+        return worker
+
+    def _count_starts(self) -> None:
+        """Count how many more workers may die before they have started; none before one has."""
+        for worker in self._starting:
+            if worker.ready:
+                self._retries = MOST_FAILED_STARTS
+            elif worker.dead:
+                self._retries -= 1
+        self._starting = [each for each in self._starting if not (each.ready or each.dead)]
 
     def next_number(self) -> int:
         """A number that no other episode of this host has."""

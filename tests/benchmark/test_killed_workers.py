@@ -11,8 +11,8 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from benchmark.hosts import process
-from benchmark.hosts.base import WorkerDied
-from benchmark.hosts.processes import ProcessHost
+from benchmark.hosts.processes import MOST_FAILED_STARTS, ProcessHost
+from tasks.errors import UserError
 from tests.benchmark.test_hosts import MOVE, PANEL, alive, wait_until
 from tests.support.runs.worker_tasks import WorkerSokoban, process_of, square
 
@@ -40,19 +40,34 @@ async def test_a_worker_killed_from_outside_is_replaced() -> None:
 
 
 @pytest.mark.slow
-async def test_a_worker_that_dies_as_it_starts_is_no_mistake_where_others_have_started(
+async def test_a_worker_that_dies_as_it_starts_is_replaced_where_others_have_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As where memory is short: the run goes on, and one episode has failed."""
+    """As where memory is short: it died over no episode."""
     async with ProcessHost(1) as host:
         task, mark = WorkerSokoban(), tmp_path / "mark"
         await killed(await host.run(process_of, task))
         once = f"import os, pathlib; mark = pathlib.Path({str(mark)!r})\n"
         once += "if not mark.exists(): mark.touch(); os._exit(7)\n"
         monkeypatch.setattr(process, "_START", once + process._START)
-        with pytest.raises(WorkerDied, match="ended with exit code 7$"):
-            await host.run(process_of, task)
         assert await host.run(square, task, 7) == 49
+        assert mark.exists()
+
+
+@pytest.mark.slow
+async def test_workers_that_all_die_as_they_start_end_the_run_where_others_have_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ProcessHost(1) as host:
+        task = WorkerSokoban()
+        await killed(await host.run(process_of, task))
+        counts = (
+            f"import os; os.close(os.open({str(tmp_path)!r} + f'/{{os.getpid()}}', os.O_CREAT))\n"
+        )
+        monkeypatch.setattr(process, "_START", f"{counts}os._exit(7)")
+        with pytest.raises(UserError, match="ended with exit code 7 before it could start"):
+            await host.run(square, task, 7)
+        assert len(os.listdir(tmp_path)) == MOST_FAILED_STARTS + 1  # noqa: PTH208
 
 
 PARENT = """
