@@ -16,7 +16,7 @@ from baselines.learning.estimation import penalties_took_over
 from baselines.learning.learner import Learner
 from baselines.learning.metrics import Metrics
 from baselines.rollouts.rows import Row
-from benchmark.engines.core.base import Engine, Generation, Request
+from benchmark.engines.core.base import Engine, EngineDown, Generation, Request
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.stability.run_end import early_stop
@@ -77,8 +77,9 @@ def test_an_engine_without_room_for_new_weights_says_what_helps(
         taken(engine, weights, version)
 
     monkeypatch.setattr(TransformersEngine, "_replace_weights", full)
-    with pytest.raises(UserError, match="^out of memory: .*vLLM's share"):
+    with pytest.raises(EngineDown, match="^out of memory: .*vLLM's share"):
         train(tmp_path / "run", "grpo", ("optimization.updates=1", "rollout.max_turns=2"))
+    assert (tmp_path / "run/last/model.safetensors").exists()
 
 
 def test_masked_episodes_are_in_no_loss(tmp_path: Path) -> None:
