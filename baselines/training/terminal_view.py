@@ -4,6 +4,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
@@ -22,6 +23,8 @@ Line = Mapping[str, Any]
 
 _BLOCKS = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
 _ASCII = "_.-=+*%#"
+_STDOUT = 1
+"""The descriptor of standard output."""
 _WIDEST_SPARKLINE = 60
 _RECENT = 10
 """Number of recent updates from which the remaining time is estimated."""
@@ -99,10 +102,16 @@ class _LastingConsole(Console):
         super().__init__(stderr=True)
 
     def on_broken_pipe(self) -> None:
-        """Discard what is written from now on; rich would end the program."""
+        """Discard what is written from now on; rich would end the program.
+
+        Also on standard output if it goes the same way: a finished run must not fail to say so.
+        """
         self.quiet = True
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stderr.fileno())
+        nowhere, unread = os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno()
+        with suppress(OSError):  # standard output may be closed
+            if os.path.sameopenfile(_STDOUT, unread):
+                os.dup2(nowhere, _STDOUT)
+        os.dup2(nowhere, unread)
         os.close(nowhere)
 
 

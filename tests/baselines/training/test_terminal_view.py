@@ -200,3 +200,13 @@ def test_a_run_goes_on_when_nobody_reads_its_lines_any_more() -> None:
     )
     os.close(writing)
     assert (done.returncode, done.stdout) == (0, b"the run goes on\n")
+
+
+def test_a_run_ends_well_when_nobody_reads_either_output() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-c", UNREAD], stdout=writing, stderr=writing, check=False
+    )
+    os.close(writing)
+    assert done.returncode == 0
