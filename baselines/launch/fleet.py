@@ -29,7 +29,9 @@ _GRACE: Final = 20.0
 """Seconds that a process has to exit after it was asked to."""
 _LAST_LINES: Final = 2_000
 """Characters at the end of a server's log that are searched for its last line."""
-
+_USER_ERROR: Final = 2
+"""Exit code of a trainer that has said what is wrong, such as a full disk at its last checkpoint:
+no stop, after which a run can simply be resumed."""
 _DIRECT: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 """Bypasses the environment's proxies, because the servers are on this machine."""
 
@@ -101,7 +103,7 @@ def run_fleet(
         # A trainer that has finished needs no servers, and a request stops nothing any more.
         if lost is not None and code != 0:
             raise lost
-        if asked and code != 0:
+        if asked and code not in (0, _USER_ERROR):
             raise KeyboardInterrupt
         if code < 0:
             sys.stderr.write(killed_text("the trainer", -code))

@@ -16,6 +16,8 @@ _SERVED: Final = 4
 """By default, one GPU out of this many serves."""
 STOP_SECONDS: Final = 1800
 """Seconds that a trainer has for its last checkpoint before it is killed."""
+FAILED_ELSEWHERE: Final = 70
+"""Exit code of a process that ends because another one has failed."""
 _OWN: Final = (*("--gpus", "--serve-gpus", "--engine"),)
 """Options of the plan that are not passed to the trainer."""
 _ACCELERATE: Final = Path(__file__).with_name("accelerate.yaml")

@@ -12,7 +12,7 @@ from accelerate.commands.launch import launch_command, launch_command_parser
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
-from baselines.launch.plan import killed_text
+from baselines.launch.plan import FAILED_ELSEWHERE, killed_text
 
 
 def main() -> int:
@@ -28,7 +28,9 @@ def main() -> int:
             if failure.exitcode < 0 and failure.exitcode != -signal.SIGTERM:
                 what = f"process {rank} of the trainer"
                 sys.stderr.write(killed_text(what, -failure.exitcode))
-        return 1
+        # A process that failed because of another one says nothing; a failure precedes a stop.
+        codes = {failure.exitcode for failure in error.failures.values()} - {FAILED_ELSEWHERE}
+        return min((code for code in codes if code > 0), default=1)
     return 0
 
 

@@ -18,6 +18,7 @@ from accelerate.utils import InitProcessGroupKwargs
 
 from baselines.config.run import TrainingRun
 from baselines.launch.child import process_start
+from baselines.launch.plan import FAILED_ELSEWHERE
 from baselines.learning.sharding import configure_sharding
 from tasks.errors import UserError
 
@@ -41,8 +42,6 @@ _NUMBER: Final = "arlarena/process/{}"
 """Key under which each process stores how to find it on its machine."""
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 _NAMESPACE: Final = Path("/proc/self/ns/pid")
-FAILED_ELSEWHERE: Final = 70
-"""Exit code of a process that ends because another one has failed."""
 
 
 class StoppedTogether(asyncio.CancelledError):
@@ -118,6 +117,8 @@ def ended_together(accelerator: Accelerator) -> Iterator[None]:
         accelerator.wait_for_everyone()
     except BaseException as error:
         if elsewhere.is_set():
+            # The launcher takes the exit code of the process that failed, if that one ends first.
+            time.sleep(_LAST_WORDS)
             os._exit(FAILED_ELSEWHERE)
         if isinstance(error, asyncio.CancelledError):
             # All processes were asked to stop; some take longer to exit.

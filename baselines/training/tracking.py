@@ -47,7 +47,7 @@ class Trackers:
         except Exception as error:  # every tracker has errors of its own
             if name not in self._failed:
                 self._failed.add(name)
-                text = "the tracker %s failed (%s: %s); the run goes on, and its log is complete"
+                text = "the tracker %s failed (%s: %s); this does not affect the run or its log"
                 log.warning(text, name, type(error).__name__, first_line(error))
 
 

@@ -1,11 +1,11 @@
 """Servers and a trainer, run once in a process that tests can kill.
 
-python fleet_once.py FOLDER vllm|train|idle|fails|killed|unserved|stops|finishes
+python fleet_once.py FOLDER vllm|train|idle|fails|killed|unserved|stops|finishes|full
 
 With `vllm` both are real. Else the server says that it is healthy and nothing else; with `unserved`
 it ends at once. `train` is the real trainer, in two processes with engines of their own. `stops`
 is a trainer that counts its SIGTERMs and ends when `FOLDER/end` exists, `finishes` one that has
-finished when the first SIGTERM comes.
+finished when the first SIGTERM comes, `full` one that then finds no room for its checkpoint.
 """
 
 import sys
@@ -32,7 +32,7 @@ while len(asked) < signals and not (folder / "end").exists():
     time.sleep(0.05)
 sys.exit(code)
 """
-ENDS = {"stops": ("9", "130"), "finishes": ("1", "0")}
+ENDS = {"stops": ("9", "130"), "finishes": ("1", "0"), "full": ("1", "2")}
 """How many signals a trainer waits for at most, and its exit code."""
 IDLE = {
     "idle": "import time; time.sleep(600)",

@@ -215,14 +215,15 @@ def test_sigterm_reaches_the_trainer_and_leaves_a_checkpoint(
 
 
 @pytest.mark.slow
-def test_a_fleet_whose_trainer_finishes_is_finished_although_it_was_asked_to_stop(
-    start: Callable[[str], subprocess.Popen[str]], tmp_path: Path
+@pytest.mark.parametrize(("how", "code"), [("finishes", 0), ("full", 2)])
+def test_a_trainer_that_was_asked_to_stop_and_finishes_or_fails_has_the_last_word(
+    how: str, code: int, start: Callable[[str], subprocess.Popen[str]], tmp_path: Path
 ) -> None:
-    fleet = start("finishes")
+    fleet = start(how)
     until((tmp_path / "asked-0").exists)
     fleet.terminate()
     fleet.communicate(timeout=LONGEST)
-    assert fleet.returncode == 0
+    assert fleet.returncode == code
 
 
 @pytest.mark.slow

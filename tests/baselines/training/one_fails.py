@@ -52,4 +52,5 @@ if __name__ == "__main__":
     except asyncio.CancelledError:
         sys.exit(0)
     except UserError as error:
-        sys.exit(f"error: {error}")
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(2)
