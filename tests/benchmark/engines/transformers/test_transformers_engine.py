@@ -3,9 +3,11 @@
 import asyncio
 import json
 import shutil
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -273,10 +275,19 @@ async def test_others_go_on_when_a_request_is_cancelled(folder: Path) -> None:
     async with TransformersEngine(folder) as engine:
         sampling = Sampling(temperature=2.0, max_tokens=60)
         steps = counted_steps(engine)
+        advance, cancelled = engine._advance, threading.Event()
+
+        def held(arrived: Any) -> Any:
+            if len(steps) == 3:
+                cancelled.wait(timeout=60)
+            return advance(arrived)
+
+        engine._advance = held  # type: ignore[method-assign]
         tasks = [asyncio.create_task(engine.generate(ask("Go.", sampling, s))) for s in range(8)]
         while len(steps) < 3:
             await asyncio.sleep(0.001)
         tasks[0].cancel()  # the last row moves to its place
+        cancelled.set()
         first, *others = await asyncio.gather(*tasks, return_exceptions=True)
     assert isinstance(first, asyncio.CancelledError)
     assert all(isinstance(answer, Generation) for answer in others)
