@@ -72,16 +72,16 @@ def test_readme_overview_claims_and_early_warning_show_what_the_committed_cells_
 def test_pages_of_the_shipped_results_show_the_shipped_study_whatever_file_is_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place = tmp_path / "results" / "alfworld-standard"
-    shutil.copytree(RESULTS / "alfworld-standard", place)
+    place = tmp_path / "results" / "webshop-standard"
+    shutil.copytree(RESULTS / "webshop-standard", place)
     monkeypatch.setattr(registry, "RESULTS", place.parent)
     own = tmp_path / "own.yaml"
     own.write_text(
-        "name: own\nblocks:\n- {tracks: [alfworld-standard], recipes: [grpo], seeds: [0]}\n"
+        "name: own\nblocks:\n- {tracks: [webshop-standard], recipes: [grpo], seeds: [0]}\n"
     )
     assert main(["study", "page", str(own)]) == 0
     assert f"{place / 'README.md'}\n" in capsys.readouterr().out
-    shown = (RESULTS / "alfworld-standard" / "README.md").read_text("utf-8")
+    shown = (RESULTS / "webshop-standard" / "README.md").read_text("utf-8")
     assert (place / "README.md").read_text("utf-8") == shown
     assert "## Claims" in shown and "## Missing" in shown
     monkeypatch.setattr(registry, "RESULTS", tmp_path)
