@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -9,6 +10,7 @@ from baselines.config.schema import TrainConfig
 from benchmark.flat import tracker_values
 from benchmark.models import ModelIdentity, ModelSource
 from benchmark.track_schema import FREE, TrackClaim
+from benchmark.versions import versions
 from tasks.base import Task
 from tasks.errors import UserError
 from tasks.seeding import canonical_json, sha256_text
@@ -154,6 +156,29 @@ class TrainingRun:
     def tracker_id(self) -> str:
         """A run's id in trackers, unique across folders."""
         return sha256_text(canonical_json([self.sha256, str(self.folder.resolve())]))[:16]
+
+    def start_line(self, fingerprint: str, engine: Mapping[str, Any]) -> Line:
+        """The first line of the run's log.
+
+        Args:
+            fingerprint: Fingerprint of its validations.
+            engine: Facts about its engine.
+        """
+        return {
+            "kind": "start",
+            "schema_version": 1,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "recipe": self.recipe,
+            "configuration": self.configuration,
+            "task": "+".join(task.info.name for task in self.tasks),
+            "init": self.init.identity.model_dump(),
+            "fingerprint": fingerprint,
+            "seed": self.seed,
+            "engine": engine,
+            "versions": versions(),
+            "track": self.track.model_dump() if self.track else None,
+            **({"plugins": dict(self.plugins)} if self.plugins else {}),
+        }
 
 
 @dataclass(frozen=True, slots=True)

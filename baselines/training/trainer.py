@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 
 import torch
@@ -178,7 +177,8 @@ class Trainer:
     async def _begin(self, resumed: bool) -> None:
         """Start or continue the log, send the weights to the engine, and validate if due."""
         if not resumed:
-            self._write(self._start_line())
+            engine = self.engine.describe()
+            self._write(self.run.start_line(self.validator.fingerprint, engine))
         else:
             earlier = read_training_log(self.run.folder / LOG)
             self.validator.recall(earlier.validations)
@@ -410,23 +410,6 @@ class Trainer:
         self.state = state
         self.learner.skipped = state.skipped or (0, 0)
         return True
-
-    def _start_line(self) -> Line:
-        return {
-            "kind": "start",
-            "schema_version": 1,
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "recipe": self.run.recipe,
-            "configuration": self.run.configuration,
-            "task": "+".join(self.sources),
-            "init": self.run.init.identity.model_dump(),
-            "fingerprint": self.validator.fingerprint,
-            "seed": self.run.seed,
-            "engine": self.engine.describe(),
-            "versions": versions(),
-            "track": self.run.track.model_dump() if self.run.track else None,
-            **({"plugins": dict(self.run.plugins)} if self.run.plugins else {}),
-        }
 
     def _write(self, line: Line) -> None:
         """Append a line to the log and tell the watcher, on the main process only."""
