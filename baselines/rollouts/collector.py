@@ -17,6 +17,10 @@ from tasks.base import Task
 from tasks.errors import UserError
 
 
+class NothingPlayed(UserError):
+    """No episode of a rollout could be played; all processes raise this at the same point."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlayedRollout:
     """The rollout of an update.
@@ -129,7 +133,7 @@ class Collector:
         Raises:
             EngineDown: The engine can no longer serve requests.
             Stopped: A process was asked to stop.
-            UserError: No episode could be completed.
+            NothingPlayed: No episode could be completed.
         """
         wanted, dynamic = self.config.rollout.groups, self.config.sampling.dynamic
         kept: list[PlayedGroup] = []
@@ -207,11 +211,11 @@ def check_played(drawn: Sequence[PlayedGroup], update: int) -> None:
     """Check that at least one episode can be learned from.
 
     Raises:
-        UserError: Every episode ended in an error.
+        NothingPlayed: Every episode ended in an error.
     """
     errors = [episode.error for group in drawn for episode in group.episodes]
     if all(errors):
-        raise UserError(f"no episode of update {update} could be played: {errors[0]}")
+        raise NothingPlayed(f"no episode of update {update} could be played: {errors[0]}")
 
 
 def _outcomes(group: PlayedGroup, dynamic: Dynamic) -> Sequence[float]:

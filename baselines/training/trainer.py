@@ -21,7 +21,7 @@ from baselines.learning.learner import NOTHING_LEARNED, Learner, learn_from, mak
 from baselines.learning.metrics import Metrics, check_first_update, memory_metrics
 from baselines.learning.preparation import is_exact, memory_advice
 from baselines.rollouts.async_collector import AsyncCollector
-from baselines.rollouts.collector import Collector, TaskSource
+from baselines.rollouts.collector import Collector, NothingPlayed, TaskSource
 from baselines.rollouts.cross_policy import CrossPolicyEngine
 from baselines.rollouts.process_shards import Count, EngineLost, ProcessShards, Stopped
 from baselines.rollouts.rows import rollout_metrics, training_protocol
@@ -135,11 +135,13 @@ class Trainer:
                 try:
                     await self._begin(resumed)
                     reason = await self._updates(collector)
-                except (Stopped, EngineLost) as error:
-                    self._save_once()
-                    if isinstance(error, EngineLost):
-                        raise
-                    raise StoppedTogether from None
+                except (Stopped, EngineLost, NothingPlayed) as error:
+                    # With nothing learned, another setting may help, and a checkpoint would pin it.
+                    if self.state.update or not isinstance(error, NothingPlayed):
+                        self._save_once()
+                    if isinstance(error, Stopped):
+                        raise StoppedTogether from None
+                    raise
         # Not `end_training`, which also destroys process groups that an engine may use.
         self._trackers.finish()
         if main and self.state.update > begun:

@@ -240,10 +240,16 @@ def test_a_run_goes_on_with_another_number_of_processes(tmp_path: Path) -> None:
     assert len(read_training_log(tmp_path / LOG).updates) == 4
 
 
-def test_one_engine_that_dies_ends_all_processes_with_a_checkpoint(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("how", "error"),
+    [("down", "EngineLost: gone"), ("refused", "NothingPlayed: no episode of update 3 could be")],
+)
+def test_engines_that_fail_end_all_processes_with_a_checkpoint(
+    how: str, error: str, tmp_path: Path
+) -> None:
     script = FOLDER / "train_together.py"
     own = ["checkpoint_every=100", "optimization.updates=3", "optimization.warmup_updates=0"]
-    for rank in end_together(script, str(tmp_path), "down", "sampo", *SMALL.split(), *own):
-        assert rank.code == 1 and "EngineLost: gone" in rank.said
+    for rank in end_together(script, str(tmp_path), how, "sampo", *SMALL.split(), *own):
+        assert rank.code == 1 and error in rank.said
     lines = train(tmp_path, "sampo", ("optimization.updates=3", "checkpoint_every=100"))
     assert [line["update"] for line in lines] == [3]

@@ -14,6 +14,7 @@ from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.logs.training_log import LOG, TrainingLogWriter, read_training_log
 from tasks.errors import UserError
 from tasks.sokoban.task import SokobanTask
+from tests.baselines.training.train_together import Refusing
 from tests.support.training.logs import validation_line, without_times, write_log
 from tests.support.training.runs import train
 from tests.support.training.tiny_study import LEVELS, use_first_entries
@@ -153,6 +154,25 @@ def test_a_run_whose_engine_dies_loses_no_update(
         sorted(p.name for p in place.rglob("samples*")) for place in (died, tmp_path / "whole")
     ]
     assert samples[0] == samples[1]
+
+
+def test_a_run_that_can_play_no_more_loses_no_update(tmp_path: Path) -> None:
+    own = ("optimization.updates=3", "checkpoint_every=100")
+    whole = train(tmp_path / "whole", "grpo", own)
+    with pytest.raises(UserError, match=r"^no episode of update 3 could be played: .* refused$"):
+        train(tmp_path / "run", "grpo", own, played_by=Refusing)
+    (line,) = train(tmp_path / "run", "grpo", own)
+    assert without_times(line) == without_times(whole[-1])
+
+
+def test_a_run_that_could_never_play_pins_no_settings(tmp_path: Path) -> None:
+    class Never(Refusing):
+        until = 0
+
+    own = ("optimization.updates=1", "rollout.max_tokens=20")
+    with pytest.raises(UserError, match="^no episode of update 1 could be played"):
+        train(tmp_path / "run", "grpo", own, played_by=Never)
+    assert len(train(tmp_path / "run", "grpo", ("optimization.updates=1",))) == 1
 
 
 def test_a_longer_run_is_the_same_and_what_moves_no_result_may_change(begun: Path) -> None:

@@ -1,10 +1,10 @@
 """Training runs in several processes, one after the other; run by all of them at once.
 
-python train_together.py FOLDER each|main|each,main|down RECIPE SETTING...
+python train_together.py FOLDER each|main|each,main|down|refused RECIPE SETTING...
 
 Every process has an engine, or only the main one. Two runs are in folders of these names in
 `FOLDER`. With `down`, every process has an engine, and the last one's crashes as it gets the
-weights of update 2.
+weights of update 2; with `refused`, all of them refuse every request from then on.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from baselines.config.run import TrainingCallbacks, TrainingRun
 from baselines.inits.registry import find_model
 from baselines.learning.learner import Learner
 from baselines.training.trainer import Trainer
-from benchmark.engines.core.base import EngineDown
+from benchmark.engines.core.base import EngineDown, EngineError, Generation, Request
 from benchmark.engines.transformers.engine import TransformersEngine
 from tasks.registry import load_task
 
@@ -42,6 +42,25 @@ class Dying(TransformersEngine):
         if version == 2:
             raise EngineDown("gone")
         await super().load_weights(weights, version)
+
+
+class Refusing(TransformersEngine):
+    """Refuses all requests once it has the weights of update `until`."""
+
+    until = 2
+    version = 0
+
+    async def load_weights(self, weights: Any, version: int) -> None:
+        self.version = version
+        await super().load_weights(weights, version)
+
+    async def generate(self, request: Request) -> Generation:
+        if self.version == self.until:
+            raise EngineError("refused")
+        return await super().generate(request)
+
+
+KINDS = {"down": Dying, "refused": Refusing}
 
 
 def main() -> None:
@@ -68,8 +87,9 @@ def train(folder: Path, engines: str, recipe: str, own: list[str]) -> None:
         async with AsyncExitStack() as stack:
             engine = None
             if engines != "main" or accelerator.is_main_process:
-                dies = engines == "down" and accelerator.is_last_process
-                kind = Dying if dies else TransformersEngine
+                kind = KINDS.get(engines, TransformersEngine)
+                if kind is Dying and not accelerator.is_last_process:
+                    kind = TransformersEngine
                 engine = await stack.enter_async_context(kind(weights, deterministic=True))
             callbacks = TrainingCallbacks()
             await Trainer(run, engine, accelerator, callbacks, learner=Gathering).train()
