@@ -136,9 +136,7 @@ class Trainer:
                     await self._begin(resumed)
                     reason = await self._updates(collector)
                 except (Stopped, EngineLost, NothingPlayed) as error:
-                    # With nothing learned, another setting may help, and a checkpoint would pin it.
-                    if self.state.update or not isinstance(error, NothingPlayed):
-                        self._save_once()
+                    self._save_after(error)
                     if isinstance(error, Stopped):
                         raise StoppedTogether from None
                     raise
@@ -380,11 +378,24 @@ class Trainer:
             self.state = replace(self.state, best=success)
         return better and self.state.update > 0
 
-    def _save_once(self) -> None:
-        """Write a checkpoint, unless this state already has one."""
+    def _save_after(self, end: Stopped | EngineLost | NothingPlayed) -> None:
+        """Write a checkpoint when a run ends, unless this state already has one.
+
+        Raises:
+            UserError: It cannot be written; the message begins with what has ended the run.
+        """
+        if isinstance(end, NothingPlayed) and not self.state.update:
+            return  # another setting may help, and a checkpoint would pin this one
         saved = find_last(self.run.folder, self.run.sha256)
-        if saved is None or saved.progress < self.state.progress:
+        if saved is not None and saved.progress >= self.state.progress:
+            return
+        try:
             self._save(better=False)
+        except UserError as error:
+            if isinstance(end, Stopped):
+                raise
+            failed = "the engine failed: " if isinstance(end, EngineLost) else ""
+            raise UserError(f"{failed}{end}; {error}") from error
 
     def _save(self, better: bool) -> None:
         began = time.monotonic()

@@ -4,9 +4,6 @@ import errno
 import json
 import os
 import random
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +28,7 @@ from baselines.training.checkpoints import (
 from benchmark.engines.core.chat import Chat
 from benchmark.models import from_folder
 from tasks.errors import UserError
+from tests.support.training.full_disk import files_of_at_most
 
 CONFIGURATION = "c" * 64
 STATE = TrainingState(
@@ -160,17 +158,6 @@ def test_nothing_but_the_checkpoints_is_left(tmp_path: Path) -> None:
         save_best(training.accelerator, training.model, chat(), tmp_path)
     assert updates(tmp_path) == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == [BEST, LAST]
-
-
-@contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
-    """The system refuses to write larger files, like a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.mark.parametrize(

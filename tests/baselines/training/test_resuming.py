@@ -3,18 +3,20 @@
 import asyncio
 import json
 import shutil
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from benchmark.engines.core.base import EngineDown, Generation, Request
+from benchmark.engines.core.base import EngineDown, EngineError, Generation, Request
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.logs.training_log import LOG, TrainingLogWriter, read_training_log
 from tasks.errors import UserError
 from tasks.sokoban.task import SokobanTask
 from tests.baselines.training.train_together import Refusing
+from tests.support.training.full_disk import files_of_at_most
 from tests.support.training.logs import validation_line, without_times, write_log
 from tests.support.training.runs import train
 from tests.support.training.tiny_study import LEVELS, use_first_entries
@@ -173,6 +175,30 @@ def test_a_run_that_could_never_play_pins_no_settings(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="^no episode of update 1 could be played"):
         train(tmp_path / "run", "grpo", own, played_by=Never)
     assert len(train(tmp_path / "run", "grpo", ("optimization.updates=1",))) == 1
+
+
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        (EngineDown("gone"), "the engine failed: gone; "),
+        (EngineError("no"), "no episode of update 2 could be played: EngineError: no; "),
+    ],
+)
+def test_a_full_disk_does_not_hide_what_has_ended_a_run(
+    end: Exception, said: str, tmp_path: Path
+) -> None:
+    class Failing(Refusing):
+        async def generate(self, request: Request) -> Generation:
+            if self.version == 1:
+                full.enter_context(files_of_at_most(50_000))
+                raise end
+            return await super().generate(request)
+
+    own = ("optimization.updates=3", "checkpoint_every=100")
+    with ExitStack() as full, pytest.raises(UserError) as caught:
+        train(tmp_path / "run", "grpo", own, played_by=Failing)
+    assert str(caught.value).startswith(f"{said}the checkpoint in {tmp_path / 'run'} cannot be ")
+    assert str(caught.value).endswith(": free disk space and run the same command again")
 
 
 def test_a_longer_run_is_the_same_and_what_moves_no_result_may_change(begun: Path) -> None:
