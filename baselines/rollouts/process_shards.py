@@ -21,7 +21,7 @@ def no_progress(done: int, total: int) -> None:
 
 
 class Stopped(Exception):
-    """A process was asked to stop during a rollout; all processes raise this at the same point."""
+    """A process was asked to stop; all processes raise this at the same point."""
 
 
 class EngineLost(EngineDown):
@@ -93,6 +93,8 @@ class ProcessShards:
 
         Raises:
             EngineLost: The engine of a process is down.
+            Stopped: Likewise, after a process was asked to stop: a scheduler's signal also reaches
+                the servers.
         """
         answer: Item | EngineDown
         try:
@@ -100,10 +102,16 @@ class ProcessShards:
         except EngineDown as error:
             answer = error
         answers: list[Item] = []
-        for one in self.together([answer]):
+        down: EngineDown | None = None
+        asked = False
+        for one, asked_there in self.together([(answer, self.stopping.is_set())]):
+            asked = asked or asked_there
             if isinstance(one, EngineDown):
-                raise EngineLost(*one.args) from one
-            answers.append(one)
+                down = down or one
+            else:
+                answers.append(one)
+        if down is not None:
+            raise Stopped if asked else EngineLost(*down.args) from down
         return answers
 
     def together(self, mine: list[Item]) -> list[Item]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import json
 import signal
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from baselines.training.checkpoints import STATE_OF_LAST
 from baselines.training.terminal_view import LiveView
 from benchmark.cli.main import EXIT_INTERRUPTED
 from benchmark.cli.training import signals
 from benchmark.cli.training import train as command
 from benchmark.cli.training.signals import StopSignals, handlers_kept
+from benchmark.engines.core.base import EngineDown
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.models import folder_sha256
 from tests.support.training.train_command import one_thread, train
@@ -145,6 +148,30 @@ def test_a_run_that_has_made_its_updates_ends_as_a_finished_one(
     ending = "ending: all updates are made; to stop at once, ask again"
     assert caplog.messages.count(ending) == (stage == "engine")
     assert "stopping, with" not in caplog.text
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_thread")
+def test_a_signal_that_also_ends_a_server_during_a_hand_over_has_stopped_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    taken = TransformersEngine.load_weights
+
+    async def end(engine: TransformersEngine, weights: Any, version: int) -> None:
+        if version == 1:
+            press(signal.SIGTERM)
+            await asyncio.sleep(0)  # a request to the server that is ending
+            raise EngineDown("the connection was closed")
+        await taken(engine, weights, version)
+
+    monkeypatch.setattr(TransformersEngine, "load_weights", end)
+    own = {"optimization__updates": "2", "checkpoint_every": "100"}
+    assert train(tmp_path / "run", recipe="grpo", **own) == EXIT_INTERRUPTED
+    error = capsys.readouterr().err
+    assert f"resumes from the last checkpoint in {tmp_path / 'run'}" in error
+    assert "the engine failed" not in error
+    state = json.loads((tmp_path / "run" / STATE_OF_LAST).read_text("utf-8"))
+    assert state["update"] == 1
 
 
 @pytest.mark.slow
