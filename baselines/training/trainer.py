@@ -194,7 +194,7 @@ class Trainer:
                 self._resume_line = {"kind": "resume", "update": self.state.update, **found}
         await self._hand_over(older=self.older_weights is not None)
         # The init's validation, or one during which the run was stopped.
-        if self.state.validated < self.state.update and self._validation_due(self.state.update):
+        if self.state.validated < self.state.update and self.validator.due(self.state.update):
             await self._validate()
 
     def stop(self) -> None:
@@ -251,7 +251,7 @@ class Trainer:
             self._write(self._update_line(number, metrics))
             raise
         self.state = replace(self.state, update=number, position=collector.position)
-        due = self._validation_due(number)
+        due = self.validator.due(number)
         if self.accelerator.is_main_process and (last or due):
             write_samples(self.run.folder, number, rows, self.chat)
         try:
@@ -270,12 +270,6 @@ class Trainer:
         if better or last or reason or number % self.config.checkpoint_every == 0:
             self._save(better)
         return reason
-
-    def _validation_due(self, number: int) -> bool:
-        """Whether a validation follows an update; 0 is the init."""
-        every = self.config.validation.every
-        last = number == self.config.optimization.updates
-        return every is not None and (last or number % every == 0)
 
     async def _validations(self, number: int, collector: Collector) -> Sequence[Line]:
         """Validate with no training episodes in flight."""

@@ -95,6 +95,7 @@ class Validator:
     ) -> None:
         self.plan = validation_plan(run.config, run.tasks)
         self.curves: dict[str, list[Validation]] = {}
+        self._config = run.config
         self._players = players
         self._engine = engine or players.engine
         self._host = host
@@ -103,6 +104,12 @@ class Validator:
     def fingerprint(self) -> str:
         """Protocol fingerprint of all panels."""
         return self.plan.fingerprint
+
+    def due(self, update: int) -> bool:
+        """Whether a validation follows an update; 0 is the init."""
+        every = self._config.validation.every
+        last = update == self._config.optimization.updates
+        return every is not None and (last or update % every == 0)
 
     def recall(self, lines: Sequence[Validation]) -> None:
         """Restore the validations of an earlier session."""
