@@ -19,6 +19,7 @@ from baselines.launch.child import Child
 from baselines.launch.exchange import in_use
 from baselines.launch.plan import STOP_SECONDS, Command, killed_text
 from benchmark.engines.core.base import EngineDown, EngineNotStarted
+from benchmark.exit_codes import EXIT_USER_ERROR
 from tasks.texts import counted
 
 HEALTHY_SECONDS: Final = 1800.0
@@ -29,9 +30,7 @@ _GRACE: Final = 20.0
 """Seconds that a process has to exit after it was asked to."""
 _LAST_LINES: Final = 2_000
 """Characters at the end of a server's log that are searched for its last line."""
-_USER_ERROR: Final = 2
-"""Exit code of a trainer that has said what is wrong, such as a full disk at its last checkpoint:
-no stop, after which a run can simply be resumed."""
+
 _DIRECT: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 """Bypasses the environment's proxies, because the servers are on this machine."""
 
@@ -103,7 +102,8 @@ def run_fleet(
         # A trainer that has finished needs no servers, and a request stops nothing any more.
         if lost is not None and code != 0:
             raise lost
-        if asked and code not in (0, _USER_ERROR):
+        # A full disk at the last checkpoint, for example, must not look like a stop.
+        if asked and code not in (0, EXIT_USER_ERROR):
             raise KeyboardInterrupt
         if code < 0:
             sys.stderr.write(killed_text("the trainer", -code))

@@ -24,15 +24,13 @@ from benchmark.cli.arguments import (
 )
 from benchmark.cli.parser import Parser
 from benchmark.cli.say import PlainFormatter, say
+from benchmark.exit_codes import EXIT_ENGINE_DOWN, EXIT_INTERRUPTED, EXIT_USER_ERROR
 from tasks.errors import UserError
 from tasks.texts import on_one_line
 
 PROGRAM = "arlarena-bench"
 ROOMS = ("commands", "training", "authors")
 """Folders of `benchmark/cli/` that are searched for a command's module."""
-EXIT_USER_ERROR = 2
-EXIT_ENGINE_DOWN = 3
-EXIT_INTERRUPTED = 130
 SHELLS = ("bash", "zsh")
 MAX_MESSAGE = 20_000
 """Maximum length of a message: all mistakes in a long file fit."""
@@ -41,8 +39,8 @@ MAX_MESSAGE = 20_000
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return the exit code.
 
-    0: success. 1: the command's answer is "no" (a replay differs, a validation fails). 2: a user
-    error, printed on one line. 3: the engine failed; the run can be resumed. 130: Ctrl-C.
+    0: success. 1: the command's answer is "no" (a replay differs, a validation fails). The others
+    are in `exit_codes`.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     try:

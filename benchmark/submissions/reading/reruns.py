@@ -177,7 +177,7 @@ def digest_of(folder: Path) -> str:
 
 
 def read_reruns(submissions: Path) -> dict[str, tuple[Rerun, ...]]:
-    """Maintainers' reruns by folder name; empty if there is no file.
+    """Maintainers' reruns by folder name; empty without the file.
 
     Raises:
         UserError: The file breaks its schema.

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from baselines.inits.registry import find_model
-from benchmark.cli.main import EXIT_ENGINE_DOWN, main
+from benchmark.cli.main import main
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.evaluation.evaluate import Plan
+from benchmark.exit_codes import EXIT_ENGINE_DOWN
 
 
 def cli(*arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":

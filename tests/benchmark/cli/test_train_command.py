@@ -14,8 +14,9 @@ import pytest
 import torch
 import yaml
 
-from benchmark.cli.main import EXIT_ENGINE_DOWN, EXIT_INTERRUPTED, EXIT_USER_ERROR, main
+from benchmark.cli.main import main
 from benchmark.engines.transformers.decoding import Decoder
+from benchmark.exit_codes import EXIT_ENGINE_DOWN, EXIT_INTERRUPTED, EXIT_USER_ERROR
 from benchmark.files import lock_folder
 from benchmark.logs.foreign.tensorboard import PATTERN, read_tensorboard
 from benchmark.logs.training_log import LOG, read_training_log

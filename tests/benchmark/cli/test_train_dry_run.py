@@ -9,9 +9,10 @@ from baselines.algorithms.advantage.base import Advantage
 from baselines.algorithms.clipping.base import Clipping
 from baselines.config.layers import resolve
 from baselines.config.schema import TrainConfig
-from benchmark.cli.main import EXIT_USER_ERROR, main
+from benchmark.cli.main import main
 from benchmark.engines.core.base import EngineError, Generation, Request
 from benchmark.engines.transformers.engine import TransformersEngine
+from benchmark.exit_codes import EXIT_USER_ERROR
 from benchmark.models import from_folder
 from tests.support.training.train_command import TINY, one_thread, train
 

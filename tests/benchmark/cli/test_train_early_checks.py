@@ -19,7 +19,7 @@ from baselines.study.custom import custom_methods
 from baselines.study.schema import cells_of, read_study
 from baselines.study.workspace import StudySetting
 from baselines.tracks.registry import load_track, resolve_on_track
-from benchmark.cli.main import EXIT_USER_ERROR, main, parse
+from benchmark.cli.main import main, parse
 from benchmark.cli.training import early_checks
 from benchmark.cli.training.early_checks import (
     changed_text,
@@ -31,6 +31,7 @@ from benchmark.cli.training.early_checks import (
 from benchmark.cli.training.run_folder import CONFIG, refuse_others
 from benchmark.cli.training.study import _warn_of_methods
 from benchmark.cli.training.train import _open_run
+from benchmark.exit_codes import EXIT_USER_ERROR
 from benchmark.versions import install_text
 from tasks.errors import UserError
 from tests.support.submissions.repositories import commit, git, put

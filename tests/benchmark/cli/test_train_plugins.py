@@ -14,8 +14,9 @@ from baselines.algorithms.plugins import load_plugins
 from baselines.config.layers import resolve
 from baselines.inits.registry import read_registry
 from baselines.reproduction import train_command
-from benchmark.cli.main import EXIT_USER_ERROR, main
+from benchmark.cli.main import main
 from benchmark.cli.training.run_folder import CONFIG_HEAD
+from benchmark.exit_codes import EXIT_USER_ERROR
 from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
 from tasks.errors import UserError
 from tests.support.training.logs import start_line, update_line, write_log

@@ -12,12 +12,12 @@ import pytest
 
 from baselines.training.checkpoints import STATE_OF_LAST
 from baselines.training.terminal_view import LiveView
-from benchmark.cli.main import EXIT_INTERRUPTED
 from benchmark.cli.training import signals
 from benchmark.cli.training import train as command
 from benchmark.cli.training.signals import StopSignals, handlers_kept
 from benchmark.engines.core.base import EngineDown
 from benchmark.engines.transformers.engine import TransformersEngine
+from benchmark.exit_codes import EXIT_INTERRUPTED
 from benchmark.models import folder_sha256
 from tests.support.training.train_command import one_thread, train
 

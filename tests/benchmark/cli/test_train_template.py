@@ -9,11 +9,12 @@ from baselines.config.layers import resolve
 from baselines.config.run import TrainingRun
 from baselines.reproduction import logged_configuration
 from baselines.rollouts.rows import training_protocol
-from benchmark.cli.main import EXIT_USER_ERROR, main
+from benchmark.cli.main import main
 from benchmark.engines.core.base import Generation, Request
 from benchmark.engines.transformers.engine import TransformersEngine
 from benchmark.evaluation.evaluate import Plan
 from benchmark.evaluation.protocol import SamplingOverrides
+from benchmark.exit_codes import EXIT_USER_ERROR
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import from_folder
 from tasks.registry import load_task

@@ -12,9 +12,10 @@ from baselines.config.run import TrainingRun
 from baselines.inits.registry import find_model, read_registry
 from baselines.tracks import registry as tracks
 from baselines.tracks.registry import INDEX, index_text, load_track, pinned_index, rates_text
-from benchmark.cli.main import EXIT_ENGINE_DOWN, EXIT_USER_ERROR, main
+from benchmark.cli.main import main
 from benchmark.cli.training.on_track import find_tuning
 from benchmark.engines.transformers.decoding import Decoder
+from benchmark.exit_codes import EXIT_ENGINE_DOWN, EXIT_USER_ERROR
 from benchmark.logs.training_log import LOG, TrainingLog, read_training_log
 from benchmark.models import folder_sha256
 from benchmark.track_schema import deviations

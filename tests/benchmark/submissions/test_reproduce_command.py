@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from baselines.algorithms.advantage.base import Advantage
-from benchmark.cli.main import EXIT_USER_ERROR, main
+from benchmark.cli.main import main
 from benchmark.cli.training.reproduce import _call
 from benchmark.engines.core import devices
 from benchmark.engines.core.devices import cpu_name
 from benchmark.evaluation.run_folder import read_run
+from benchmark.exit_codes import EXIT_USER_ERROR
 from benchmark.logs.training_log import LOG, read_training_log
 from benchmark.models import from_folder
 from benchmark.submissions.parts import RunUpload

@@ -1,5 +1,6 @@
 """The committed pages match the committed cells."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -62,6 +63,8 @@ def test_readme_overview_claims_and_early_warning_show_what_the_committed_cells_
     )
     assert (", 95 are above 0," in warned) == ("by the smallest margin that counts" in said)
     assert ("No signal has been shown to warn" in warned) == ("none has been shown to:" in said)
+    short = r"in only \d+ of 100 other splits of the runs, and 95 are asked for"
+    assert re.findall(short, " ".join(warned.split())) == re.findall(short, said)
     once = verdicts_with_noise_once(listed.claims, found, listed.pilots)
     assert claims_page(judged, once, listed, STUDIES / "claims.yaml", RESULTS) == (
         RESULTS / CLAIMS_PAGE
